@@ -1,0 +1,265 @@
+"""The keys of a network: embeddings, layers, inference, and how the weights are learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ncrf.config.keys import ANY_VALUE, key, key_group
+from ncrf.config.values import parse_freeze
+
+_TAGGING = {"sentence_classification": (False,)}
+_WORDS = {"use_word_emb": (True,)}
+_CHARS = {"use_char": (True,)}
+_WORD_LAYER = {"use_word_seq": (True,)}
+
+
+@key_group("words")
+@dataclass(frozen=True)
+class Words:
+    """Word embeddings."""
+
+    use_word_emb: bool = key(True, "Whether words have an embedding.", shapes_model=True)
+    word_emb_dim: int = key(
+        50,
+        "Width of a word embedding. With word_emb_dir the width of its vectors is taken instead.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when=_WORDS,
+    )
+    word_emb_dir: str | None = key(
+        None,
+        "A file of pretrained word vectors: text (.gz too), word2vec binary or fastText .bin.",
+        unit="path",
+        aliases=("wordemb",),
+        used_when=_WORDS,
+    )
+    norm_word_emb: bool = key(
+        False,
+        "Scale each pretrained word vector to length 1.",
+        shapes_model=True,
+        used_when={**_WORDS, "word_emb_dir": (ANY_VALUE,)},
+    )
+    vectors_in_model: bool = key(
+        False,
+        "Store the whole vector file in the model folder (in float16), so that words first met "
+        "in decoding have their vectors without it.",
+        used_when={**_WORDS, "word_emb_dir": (ANY_VALUE,)},
+    )
+
+
+@key_group("chars")
+@dataclass(frozen=True)
+class Chars:
+    """Character embeddings and the layer that turns a word's characters into a vector."""
+
+    use_char: bool = key(True, "Whether words have a vector from characters.", shapes_model=True)
+    char_seq_feature: str = key(
+        "CNN",
+        "The layer over a word's characters; ALL is CNN and LSTM side by side.",
+        choices=("CNN", "LSTM", "GRU", "ALL"),
+        shapes_model=True,
+        used_when=_CHARS,
+    )
+    char_emb_dim: int = key(
+        30,
+        "Width of a character embedding. With char_emb_dir that of its vectors is taken instead.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when=_CHARS,
+    )
+    char_hidden_dim: int = key(
+        50,
+        "Width of a word's vector from characters. LSTM, GRU and ALL need an even number: each "
+        "direction has half.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when=_CHARS,
+    )
+    char_emb_dir: str | None = key(
+        None,
+        "A file of pretrained character vectors.",
+        unit="path",
+        aliases=("charemb",),
+        used_when=_CHARS,
+    )
+    norm_char_emb: bool = key(
+        False,
+        "Scale each pretrained character vector to length 1.",
+        used_when={**_CHARS, "char_emb_dir": (ANY_VALUE,)},
+    )
+
+
+@key_group("word_layer")
+@dataclass(frozen=True)
+class WordLayer:
+    """The layer over the words of a sentence."""
+
+    use_word_seq: bool = key(
+        True,
+        "Whether there is a layer over the words; without it labels see single words.",
+        shapes_model=True,
+    )
+    word_seq_feature: str = key(
+        "LSTM",
+        "The layer over the words of a sentence.",
+        choices=("LSTM", "GRU", "CNN"),
+        shapes_model=True,
+        used_when=_WORD_LAYER,
+    )
+    hidden_dim: int = key(
+        200,
+        "Width of the layer's output. With bilstm it must be even: each direction has half.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when=_WORD_LAYER,
+    )
+    lstm_layer: int = key(
+        1,
+        "How many LSTM or GRU layers are stacked.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when={**_WORD_LAYER, "word_seq_feature": ("LSTM", "GRU")},
+    )
+    cnn_layer: int = key(
+        4,
+        "How many convolutions are stacked.",
+        interval="[1, inf)",
+        shapes_model=True,
+        used_when={**_WORD_LAYER, "word_seq_feature": ("CNN",)},
+    )
+    bilstm: bool = key(
+        True,
+        "Whether the LSTM or GRU reads the sentence in both directions.",
+        shapes_model=True,
+        used_when={**_WORD_LAYER, "word_seq_feature": ("LSTM", "GRU")},
+    )
+
+
+@key_group("network")
+@dataclass(frozen=True)
+class Network:
+    """What all layers share."""
+
+    dropout: float = key(
+        0.5,
+        "Probability with which training drops a number at each dropout.",
+        interval="[0, 1)",
+    )
+
+
+@key_group("inference")
+@dataclass(frozen=True)
+class Inference:
+    """How labels are chosen from the network's scores, and how they are judged."""
+
+    use_crf: bool = key(
+        True,
+        "A CRF scores the whole labeling; without it every label is chosen alone.",
+        shapes_model=True,
+        used_when=_TAGGING,
+    )
+    constraints: str = key(
+        "decode",
+        "Where labelings that the tag scheme forbids are ruled out: none, nowhere; decode, in "
+        "decoding; all, in the training loss too.",
+        choices=("none", "decode", "all"),
+        used_when=_TAGGING,
+    )
+    score_policy: str = key(
+        "conlleval",
+        "How ill-formed label sequences are scored: conlleval reads them as that script does, "
+        "strict counts well-formed entities only.",
+        choices=("conlleval", "strict"),
+        used_when=_TAGGING,
+    )
+
+
+@key_group("training")
+@dataclass(frozen=True)
+class Training:
+    """How the weights are learned."""
+
+    optimizer: str = key(
+        "SGD",
+        "The rule by which weights follow the gradient.",
+        choices=("SGD", "Adagrad", "AdaDelta", "RMSprop", "Adam", "AdamW"),
+    )
+    iteration: int = key(
+        100, "How often training goes through the corpus.", unit="epochs", interval="[1, inf)"
+    )
+    batch_size: int = key(
+        10,
+        "How many sentences make one step of training. In a decode config: how many are decoded "
+        "at once, in place of decode_batch_tokens.",
+        unit="sentences",
+        interval="[1, inf)",
+    )
+    ave_batch_loss: bool = key(
+        False,
+        "Divide a batch's loss by its number of sentences; otherwise it is their sum.",
+        aliases=("avg_batch_loss",),
+    )
+    learning_rate: float = key(
+        0.015,
+        "The learning rate at the beginning; LSTM word layers like about 0.015, CNN about 0.005.",
+        interval="(0, inf)",
+    )
+    lr_schedule: str = key(
+        "auto",
+        "How the rate goes on: decay is NCRF++'s learning_rate / (1 + lr_decay · epoch), cosine "
+        "falls to 0 at the last epoch, plateau halves when the dev score has not risen for more "
+        "than two epochs; auto is decay for SGD and constant for the others.",
+        choices=("auto", "decay", "cosine", "plateau", "constant"),
+    )
+    lr_decay: float = key(
+        0.05,
+        "How fast the rate falls under lr_schedule=decay.",
+        interval="[0, inf)",
+        used_when={"lr_schedule": ("auto", "decay")},
+    )
+    warmup: float = key(
+        0.0,
+        "For how long the rate rises from 0 to learning_rate at the beginning, as in 0.5.",
+        unit="epochs",
+        interval="[0, inf)",
+    )
+    momentum: float = key(
+        0.0,
+        "Momentum of SGD and RMSprop.",
+        interval="[0, 1)",
+        used_when={"optimizer": ("SGD", "RMSprop")},
+    )
+    l2: float = key(
+        1e-8,
+        "Weight decay: how strongly every step pulls the weights towards 0.",
+        interval="[0, inf)",
+    )
+    clip: float | None = key(
+        None,
+        "Largest norm of the gradient; a longer one is scaled down to it. Unset: no bound.",
+        interval="(0, inf)",
+    )
+    patience: int | None = key(
+        None,
+        "Stop after this many epochs without a better dev score. Unset: never.",
+        unit="epochs",
+        interval="[1, inf)",
+        used_when={"dev_dir": (ANY_VALUE,)},
+    )
+    freeze: tuple[str, ...] = key(
+        (),
+        "Embeddings that training leaves as they are.",
+        parse=parse_freeze,
+        allowed="word, char and names of features, with commas between them",
+    )
+    bucket: bool = key(
+        True,
+        "Make batches of sentences of like length and shuffle the batches every epoch; False "
+        "shuffles single sentences, as NCRF++ does.",
+    )
+    max_batch_tokens: int = key(
+        16384,
+        "A batch with more tokens, padding included, is computed in pieces; it stays one step.",
+        unit="tokens",
+        interval="[1, inf)",
+    )
