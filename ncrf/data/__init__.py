@@ -1,0 +1,1 @@
+"""From files to strings and numbers: corpora, label schemes, alphabets and vectors."""

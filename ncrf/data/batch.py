@@ -1,0 +1,188 @@
+"""Batches: how sentences are grouped, and the padded arrays that a network sees.
+
+The letters of every shape in this project: B sentences, L words (of the longest sentence),
+U distinct words of the batch, W characters (of the longest word), F feature columns,
+D width of an input, H width of a hidden state, Y labels, N paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ncrf.data.alphabet import PADDING, UNKNOWN
+from ncrf.data.dataset import Dataset, IntArray
+
+_POOL = 64  # batches whose sentences are sorted together when bucketing
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded sentences of one batch.
+
+    The words of a batch repeat, so what depends on the word alone is computed once for each
+    distinct word and spread by ``word_index``.
+
+    Shapes:
+        words: ``[U]`` word ids of the distinct words.
+        characters: ``[U,W]`` their characters, 0 where the word has ended.
+        character_lengths: ``[U]``.
+        new_rows, new_vectors: ``[E]`` places in ``words`` whose vector is not the model's own
+            but the row of ``new_vectors [E,D]`` (words that training did not see).
+        word_index: ``[B,L]`` each position's place in ``words`` (any valid one at padding).
+        features: ``[F,B,L]``.
+        mask: ``[B,L]`` True at words.
+        lengths: ``[B]``.
+        labels: ``[B,L]`` (0 at padding), ``[B,1]`` in sentence classification, or None.
+        index: ``[B]`` each row's sentence number in the corpus.
+    """
+
+    words: Tensor
+    characters: Tensor
+    character_lengths: Tensor
+    new_rows: Tensor
+    new_vectors: Tensor
+    word_index: Tensor
+    features: Tensor
+    mask: Tensor
+    lengths: Tensor
+    labels: Tensor | None
+    index: IntArray
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch with its tensors on ``device``."""
+        if device.type == "cpu":
+            return self
+        moved = {
+            name: value.to(device, non_blocking=True)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        return Batch(**{**vars(self), **moved})
+
+
+@dataclass(frozen=True)
+class UnknownReplacement:
+    """Training's way to teach the unknown rows: rare strings are replaced now and then.
+
+    A string seen once in training becomes unknown with ``probability``. The Boolean arrays
+    say which ids of each alphabet were seen once.
+    """
+
+    probability: float
+    words: np.ndarray
+    characters: np.ndarray
+    features: tuple[np.ndarray, ...]
+
+    def apply(self, ids: IntArray, once: np.ndarray, rng: np.random.Generator) -> IntArray:
+        """``ids`` (any shape) with the rare ones replaced by the unknown id at random."""
+        drawn = once[ids] & (rng.random(ids.shape) < self.probability)
+        return np.where(drawn, UNKNOWN, ids)
+
+
+def make_batch(
+    dataset: Dataset,
+    rows: IntArray,
+    *,
+    max_word_length: int = -1,
+    replacement: UnknownReplacement | None = None,
+    rng: np.random.Generator | None = None,
+) -> Batch:
+    """Cut the sentences ``rows [B]`` out of the corpus and pad them.
+
+    ``max_word_length`` cuts longer words for the character layer (-1: none). ``replacement``,
+    which only training has, needs ``rng``.
+    """
+    starts = dataset.offsets[rows]
+    lengths = dataset.offsets[rows + 1] - starts
+    place, mask = _padded_places(starts, lengths)
+    tokens = dataset.types[place]
+    tokens[~mask] = tokens[0, 0] if tokens.size and mask[0, 0] else 0
+    types, word_index = np.unique(tokens, return_inverse=True)
+    words = dataset.type_words[types]
+    characters, character_lengths = _characters(dataset, types, max_word_length)
+    features = np.where(mask, dataset.features[:, place], PADDING)
+    if replacement is not None and rng is not None:
+        words = replacement.apply(words, replacement.words, rng)
+        characters = replacement.apply(characters, replacement.characters, rng)
+        for ids, once in zip(features, replacement.features, strict=True):
+            ids[:] = replacement.apply(ids, once, rng)
+    new_rows = np.flatnonzero(words >= dataset.num_words)
+    new_vectors = dataset.new_vectors[words[new_rows] - dataset.num_words]
+    words = np.where(words >= dataset.num_words, UNKNOWN, words)
+    labels = None
+    if dataset.labels is not None:
+        first = dataset.label_offsets[rows]
+        label_place, labelled = _padded_places(first, dataset.label_offsets[rows + 1] - first)
+        labels = torch.from_numpy(np.where(labelled, dataset.labels[label_place], 0))
+    return Batch(
+        words=torch.from_numpy(words),
+        characters=torch.from_numpy(characters),
+        character_lengths=torch.from_numpy(character_lengths),
+        new_rows=torch.from_numpy(new_rows),
+        new_vectors=torch.from_numpy(new_vectors),
+        word_index=torch.from_numpy(word_index.reshape(mask.shape)),
+        features=torch.from_numpy(features),
+        mask=torch.from_numpy(mask),
+        lengths=torch.from_numpy(lengths),
+        labels=labels,
+        index=rows,
+    )
+
+
+def _padded_places(starts: IntArray, lengths: IntArray) -> tuple[IntArray, np.ndarray]:
+    """Places ``[B,L]`` in a flat array of pieces, and the mask; padding points at place 0."""
+    steps = np.arange(max(1, int(lengths.max(initial=0))))
+    mask = steps < lengths[:, None]
+    return np.where(mask, starts[:, None] + steps, 0), mask
+
+
+def _characters(
+    dataset: Dataset, types: IntArray, max_word_length: int
+) -> tuple[IntArray, IntArray]:
+    """Characters ``[U,W]`` of the given types, and their lengths ``[U]``."""
+    starts = dataset.type_offsets[types]
+    lengths = dataset.type_offsets[types + 1] - starts
+    if max_word_length > 0:
+        lengths = np.minimum(lengths, max_word_length)
+    place, mask = _padded_places(starts, lengths)
+    return np.where(mask, dataset.type_characters[place], PADDING), lengths
+
+
+def training_batches(
+    lengths: IntArray, batch_size: int, bucket: bool, rng: np.random.Generator
+) -> list[IntArray]:
+    """One epoch's batches: arrays of sentence numbers, every sentence once, in random order.
+
+    With ``bucket`` the shuffled corpus is sorted by length within pools of 64 batches before
+    it is cut, so a batch holds sentences of like length and yet another mixture every epoch;
+    the batches themselves are shuffled. Without it, the shuffled corpus is cut as it is.
+    """
+    order = rng.permutation(len(lengths))
+    if not bucket:
+        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    batches = []
+    for start in range(0, len(order), _POOL * batch_size):
+        pool = order[start : start + _POOL * batch_size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def pieces(rows: IntArray, lengths: IntArray, max_tokens: int) -> Iterator[IntArray]:
+    """Cut ``rows`` into pieces whose padded size (rows × longest) stays within ``max_tokens``.
+
+    Rows are taken longest first so that a long sentence does not pad short ones; a sentence
+    longer than ``max_tokens`` stands alone.
+    """
+    order = rows[np.argsort(-lengths[rows], kind="stable")]
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        count = max(1, max_tokens // longest)
+        yield order[start : start + count]
+        start += count

@@ -1,0 +1,281 @@
+"""A corpus file in another label scheme: the labels change, every other byte stays.
+
+The readers say on which lines words stand and what their labels are; the file itself is then
+copied line by line, and only the label cells of those lines are written anew. So comments,
+blank lines, document boundaries, runs of spaces, line ends and a byte order mark stay as they
+stood, and memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, NamedTuple
+
+from ncrf.config import Config
+from ncrf.data.columns import CorpusReader
+from ncrf.data.conllu import MISC
+from ncrf.data.corpora import open_corpus
+from ncrf.data.ill_formed import IllFormed
+from ncrf.data.output_files import replacing
+from ncrf.data.schemes import (
+    PLAIN,
+    SCHEMES,
+    SchemeDetector,
+    convert,
+    scheme_name,
+    split_label,
+)
+from ncrf.data.sentence import Sentence
+from ncrf.data.spooled_input import display_name, spooled
+from ncrf.data.text_files import BOM, STANDARD_INPUT, TextFile
+from ncrf.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 5  # ill-formed places that are named
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was done: from which scheme to which, how many labels changed, what was ill-formed."""
+
+    source: str
+    target: str
+    sentences: int
+    tokens: int
+    changed: int
+    ill_formed: IllFormed
+
+
+class Change(NamedTuple):
+    """A label to be written anew: the line it stands on, what it is and what it becomes."""
+
+    line: int
+    old: str
+    new: str
+
+
+def convert_file(config: Config, source: str, output: str, to: str) -> Conversion:
+    """Write the corpus ``source`` to ``output`` with its labels in the scheme ``to``.
+
+    The config says how the file is read (``columns``, ``input_scheme``, ...). ``-`` is standard
+    input or output, ``.gz`` is unpacked and packed. The file is read twice where its scheme is
+    to be detected; what can be read only once is copied to a temporary file before. The output
+    appears when it is whole. Ill-formed sequences mean the spans that conlleval reads, and the
+    log counts them. Labels that say O as it is stay as they are (``_``, ``o``).
+
+    Raises InputError for a file that cannot be read or holds plain labels, and where output
+    and input are one file.
+    """
+    target = _span_scheme(to)
+    _refuse_output(source, output)
+    with spooled(source) as path:
+        scheme = _source_scheme(config, path, display_name(source))
+        reader = open_corpus(config, path)
+        ill_formed = IllFormed(scheme, config.corpus.label_delimiter, keep=SHOWN)
+        labels = _Labels(reader, scheme, target, config.corpus.label_delimiter, ill_formed)
+        with TextFile(path) as text, _opened(output) as file:
+            cell = _LabelCell(reader, config)
+            for line in _with_changes(_raw_lines(text), labels.changes(), cell):
+                file.write(line)
+    done = Conversion(scheme, target, reader.sentences, reader.tokens, labels.changed, ill_formed)
+    _log(done, display_name(source), output)
+    return done
+
+
+def _span_scheme(name: str) -> str:
+    canonical = scheme_name(name)
+    if canonical == PLAIN:
+        raise InputError("plain labels are no scheme to convert to", remedy=", ".join(SCHEMES))
+    return canonical
+
+
+def _refuse_output(source: str, output: str) -> None:
+    """InputError for an output that is the input, under whatever name, or a folder."""
+    if output == STANDARD_INPUT:
+        return
+    if os.path.isdir(output):
+        raise InputError("is a folder", file=output, remedy="name a file to write")
+    if source == STANDARD_INPUT:
+        return
+    same = os.path.realpath(source) == os.path.realpath(output)
+    if not same and os.path.exists(source) and os.path.exists(output):
+        same = os.path.samefile(source, output)
+    if same:
+        raise InputError("is the input itself", file=output, remedy="name another file to write")
+
+
+def _source_scheme(config: Config, path: str, name: str) -> str:
+    """The scheme of a file, as the config says or as its labels do; InputError if it has none."""
+    keys = config.corpus
+    if keys.input_scheme != "auto":
+        scheme, how = scheme_name(keys.input_scheme), "declared"
+    else:
+        detector = SchemeDetector(keys.label_delimiter)
+        for sentence in open_corpus(config, path):
+            detector.feed(sentence.labels or (), file=sentence.file, line=sentence.line)
+        scheme, how = detector.scheme(), "detected"
+    logger.info("%s: label scheme %s (%s)", name, scheme, how)
+    if scheme == PLAIN:
+        raise InputError(
+            "its labels are plain: they mark no spans",
+            file=path,
+            remedy=f"labels such as B{keys.label_delimiter}PER, or input_scheme=SCHEME",
+        )
+    return scheme
+
+
+class _Labels:
+    """The labels of a corpus in another scheme, as changes to its lines."""
+
+    def __init__(
+        self,
+        reader: CorpusReader,
+        source: str,
+        target: str,
+        delimiter: str,
+        ill_formed: IllFormed,
+    ) -> None:
+        self.changed = 0
+        self._reader = reader
+        self._source = source
+        self._target = target
+        self._delimiter = delimiter
+        self._ill_formed = ill_formed
+
+    def changes(self) -> Iterator[Change]:
+        """What is to be changed, in the order of the lines."""
+        for sentence in self._reader:
+            if sentence.labels is None:
+                continue  # a document boundary
+            self._ill_formed.feed(sentence)
+            converted = self._converted(sentence)
+            for position, (old, new) in enumerate(zip(sentence.labels, converted, strict=True)):
+                # `_` and `o` are O too, and were written so with a purpose.
+                if old != new and not (new == "O" and split_label(old, self._delimiter)[0] == "O"):
+                    self.changed += 1
+                    yield Change(sentence.line_of(position), old, new)
+
+    def _converted(self, sentence: Sentence) -> list[str]:
+        labels = sentence.labels or []
+        try:
+            return convert(labels, self._source, self._target, self._delimiter)
+        except InputError as error:
+            strange = (i for i, x in enumerate(labels) if not split_label(x, self._delimiter)[0])
+            line = sentence.line_of(next(strange, 0))
+            raise InputError(
+                error.what, file=sentence.file, line=line, remedy=error.remedy
+            ) from None
+
+
+class _LabelCell:
+    """Where the label stands in a line of a file, and how another is put there."""
+
+    def __init__(self, reader: CorpusReader, config: Config) -> None:
+        self._reader = reader
+        keys = config.corpus
+        of_misc = keys.file_format == "conllu" and keys.label_column.lower().startswith("misc:")
+        self._misc_key = keys.label_column.partition(":")[2] if of_misc else None
+
+    def replaced(self, line: bytes, change: Change) -> bytes:
+        """The line with the new label; ValueError if it does not hold the old one."""
+        body = line.removesuffix(b"\n").removesuffix(b"\r")
+        mark = BOM if change.line == 1 and body.startswith(BOM) else b""
+        start, end = self._place(body, len(mark))
+        old, new = change.old.encode(), change.new.encode()
+        if self._misc_key is None:
+            if body[start:end] != old:
+                raise ValueError("another label stands there")
+            return line[:start] + new + line[end:]
+        key = f"{self._misc_key}=".encode()
+        parts = body[start:end].split(b"|")
+        place = next(i for i, part in enumerate(parts) if part.startswith(key))
+        if parts[place] != key + old:
+            raise ValueError("another label stands there")
+        parts[place] = key + new
+        return line[:start] + b"|".join(parts) + line[end:]
+
+    def _place(self, body: bytes, start: int) -> tuple[int, int]:
+        """Where the label's cell begins and ends; the first cell begins at ``start``."""
+        layout = self._reader.format
+        assert layout is not None  # a label was read
+        number = layout.columns.index("label") if self._misc_key is None else MISC
+        cell = re.compile(rb"[^\t]*" if layout.separator == "\t" else rb"[^ ]+")
+        if layout.separator == "\t":
+            for _ in range(number):
+                start = body.index(b"\t", start) + 1
+            return start, cell.match(body, start).end()  # type: ignore[union-attr]
+        places = list(cell.finditer(body, start))
+        return places[number].span()
+
+
+def _with_changes(
+    lines: Iterable[bytes], changes: Iterator[Change], cell: _LabelCell
+) -> Iterator[bytes]:
+    """The lines, those that a change names with another label."""
+    change = next(changes, None)
+    for number, line in enumerate(lines, 1):
+        if change is not None and number == change.line:
+            yield cell.replaced(line, change)
+            change = next(changes, None)
+        else:
+            yield line
+
+
+def _raw_lines(text: TextFile) -> Iterator[bytes]:
+    """The lines of a file as bytes, each with its end; only LF ends one."""
+    for _, _, data in text.byte_blocks():
+        yield from io.BytesIO(data)
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    """A file to write bytes to; see ``replacing``. A device or a pipe is written to as it is."""
+    if output == STANDARD_INPUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif os.path.exists(output) and not os.path.isfile(output):
+        with open(output, "wb") as file:
+            yield file
+    else:
+        with replacing(output, "wb") as file:
+            if not output.endswith(".gz"):
+                yield file
+                return
+            # Neither name nor time in the header: the same text makes the same file.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                yield packed
+
+
+def _log(done: Conversion, name: str, output: str) -> None:
+    if not done.sentences:
+        logger.warning("%s: holds no sentence", name)
+    if done.ill_formed.sentences:
+        places = done.ill_formed.places
+        logger.warning(
+            "%s: ill-formed in %s: %s, taken as conlleval reads them; %s%s",
+            name,
+            done.source,
+            done.ill_formed,
+            "; ".join(f"line {line}: {reason}" for line, reason in places.first),
+            "; ..." if places.count > len(places.first) else "",
+        )
+    logger.info(
+        "%s: %s sentences, %s tokens; %s labels changed from %s to %s, written to %s",
+        name,
+        f"{done.sentences:,}",
+        f"{done.tokens:,}",
+        f"{done.changed:,}",
+        done.source,
+        done.target,
+        "standard output" if output == STANDARD_INPUT else output,
+    )

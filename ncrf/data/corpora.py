@@ -1,0 +1,115 @@
+"""The corpora that a config names: read, their label scheme settled, described in the log."""
+
+from __future__ import annotations
+
+import logging
+
+from ncrf.config import Config
+from ncrf.data.classification import read_classification
+from ncrf.data.columns import CorpusReader, Labels, read_columns
+from ncrf.data.dataset import InternedCorpus, intern_corpus
+from ncrf.data.features import add_computed_features
+from ncrf.data.schemes import PLAIN, SchemeDetector, scheme_name
+from ncrf.data.vocabulary import LabelScheme, Vocabulary
+from ncrf.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+def open_corpus(
+    config: Config, path: str, *, raw: bool = False, features: tuple[str, ...] = ()
+) -> CorpusReader:
+    """A reader of ``path`` as the config's file keys say; a raw file may lack labels.
+
+    ``features`` names the feature columns that the model knows.
+    """
+    keys = config.corpus
+    labels: Labels = "optional" if raw else "required"
+    if keys.sentence_classification:
+        return read_classification(path, labels=labels, features=features)
+    return read_columns(
+        path,
+        columns=keys.columns,
+        separator=keys.column_separator,
+        comment_prefix=keys.comment_prefix,
+        raw_format=keys.raw_format if raw else "columns",
+        labels=labels,
+        features=features,
+        file_format=keys.file_format,
+        label_column=keys.label_column,
+    )
+
+
+def load_corpus(
+    config: Config, path: str, *, features: tuple[str, ...] | None = None
+) -> InternedCorpus:
+    """Read a labelled corpus as a whole; says its counts in the log.
+
+    ``features`` are the model's feature columns; None takes those the file has.
+    """
+    computed = {spec.name for spec in config.corpus.feature if spec.source}
+    read = None if features is None else tuple(name for name in features if name not in computed)
+    reader = open_corpus(config, path, features=read or ())
+    corpus = intern_corpus(reader, path, read)
+    add_computed_features(corpus, config.corpus.feature)
+    if not corpus.num_sentences:
+        raise InputError("holds no sentence", file=path)
+    _log_counts(reader, corpus)
+    return corpus
+
+
+def _log_counts(reader: CorpusReader, corpus: InternedCorpus) -> None:
+    layout = ",".join(reader.format.columns) if reader.format else "-"
+    separator = "tab" if reader.separator == "\t" else "space"
+    boundaries = f" + {corpus.boundaries:,} -DOCSTART-" if corpus.boundaries else ""
+    logger.info(
+        "%s: %s sentences%s, %s tokens; columns %s (%s)",
+        corpus.file,
+        f"{corpus.num_sentences:,}",
+        boundaries,
+        f"{corpus.num_tokens:,}",
+        layout,
+        separator,
+    )
+
+
+def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
+    """The scheme of a training corpus and the one that the model is trained in."""
+    keys = config.corpus
+    if keys.sentence_classification:
+        return LabelScheme(PLAIN, PLAIN, keys.label_delimiter)
+    if keys.input_scheme == "auto":
+        detector = SchemeDetector(keys.label_delimiter)
+        for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True):
+            detector.feed(labels, file=corpus.file, line=line)
+        source, how = detector.scheme(), "detected"
+    else:
+        source, how = scheme_name(keys.input_scheme), "declared"
+    target = source
+    if source != PLAIN:
+        wanted = "BIO" if keys.tag_scheme == "keep" and source == "IOB1" else keys.tag_scheme
+        target = source if wanted == "keep" else scheme_name(wanted)
+    trained = "" if target == source else f", trained as {target}"
+    logger.info("label scheme: %s (%s)%s", source, how, trained)
+    return LabelScheme(source, target, keys.label_delimiter)
+
+
+def marks_spans(config: Config, scheme: LabelScheme) -> bool:
+    """Whether the best epoch is chosen by span F1 (``seg``) rather than by accuracy."""
+    spans = scheme.target != PLAIN
+    if config.corpus.seg == "auto" or config.corpus.sentence_classification:
+        return spans
+    if config.corpus.seg and not spans and config.is_set("seg"):
+        logger.warning("seg=True, but the labels mark no spans: accuracy is reported")
+    return bool(config.corpus.seg) and spans
+
+
+def log_alphabets(vocabulary: Vocabulary) -> None:
+    """Say how large the alphabets are."""
+    logger.info(
+        "alphabets: %s words, %s characters, %s labels%s",
+        f"{len(vocabulary.words):,}",
+        f"{len(vocabulary.characters):,}",
+        f"{len(vocabulary.labels):,}",
+        "".join(f", [{name}] {len(a):,}" for name, a in vocabulary.features.items()),
+    )

@@ -1,0 +1,169 @@
+"""Arrays over label ids: which transitions are legal, and where spans begin, go on and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ncrf.data.labels import (
+    OUTSIDE,
+    PLAIN,
+    belongs,
+    joined,
+    mark,
+    may_follow,
+    scheme_name,
+    span_scheme,
+    well_begun,
+    well_ended,
+)
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+class LegalTransitions(NamedTuple):
+    """Well-formed labelings: ``start [Y]``, ``transition [Y,Y]`` (from, to), ``end [Y]``."""
+
+    start: Bools
+    transition: Bools
+    end: Bools
+
+
+def legal_transitions(labels: Sequence[str], scheme: str, delimiter: str = "-") -> LegalTransitions:
+    """The legal starts, transitions and ends among Y labels; for plain ones, all of them.
+
+    A label whose prefix the scheme does not have is legal nowhere; one without any prefix is
+    treated like ``O``.
+    """
+    count = len(labels)
+    if scheme_name(scheme) == PLAIN:
+        shapes = ((count,), (count, count), (count,))
+        return LegalTransitions(*(np.ones(shape, dtype=np.bool_) for shape in shapes))
+    rules = span_scheme(scheme)
+    marks = [*(mark(label, delimiter) for label in labels), OUTSIDE]
+    table = np.array(
+        [
+            [
+                belongs(previous, rules)
+                and belongs(current, rules)
+                and may_follow(previous, current, rules)
+                for current in marks
+            ]
+            for previous in marks
+        ],
+        dtype=np.bool_,
+    )
+    return LegalTransitions(table[-1, :-1].copy(), table[:-1, :-1].copy(), table[:-1, -1].copy())
+
+
+class StrictRules(NamedTuple):
+    """When a span is well-formed: how it begins and ends, and no label in it is ``foreign``.
+
+    ``begun [Y+1, Y+1]`` (previous, first label; row Y is the border of a sentence),
+    ``ended [Y]`` (last label), ``foreign [Y]`` (a label that the scheme does not have).
+    """
+
+    begun: Bools
+    ended: Bools
+    foreign: Bools
+
+
+class SpanTables:
+    """What neighbouring labels say about spans, as arrays over Y label ids.
+
+    Row and column Y stand for the border of a sentence.
+
+    Attributes:
+        types: the T types, in order of first appearance.
+        type_of: ``[Y]`` index into ``types``, -1 for a label outside any span.
+        reading: ``[Y]`` equal where two labels say the same (``B-PER`` and ``b-PER``).
+        begins: ``[Y+1, Y+1]`` (previous, current): a span begins at current.
+        ends: ``[Y+1, Y+1]`` (current, next): a span ends after current.
+        inside: ``[Y, Y]`` (previous, current): one span holds both.
+    """
+
+    def __init__(self, labels: Sequence[str], delimiter: str = "-") -> None:
+        """Work out the tables; ``labels`` are the strings of the ids 0..Y-1."""
+        self.marks = [mark(label, delimiter) for label in labels]
+        kinds: dict[str, int] = {}
+        readings: dict[tuple[str, str], int] = {}
+        for label in self.marks:
+            readings.setdefault(label[:2], len(readings))
+            if label.inside:
+                kinds.setdefault(label.type, len(kinds))
+        self.types = tuple(kinds)
+        self.type_of: Ints = np.array(
+            [kinds[label.type] if label.inside else -1 for label in self.marks], dtype=np.int64
+        )
+        self.reading: Ints = np.array([readings[m[:2]] for m in self.marks], dtype=np.int64)
+        bordered = [*self.marks, OUTSIDE]
+        within = np.array([[joined(a, b) for b in bordered] for a in bordered], dtype=np.bool_)
+        stands = np.array([label.inside for label in bordered], dtype=np.bool_)
+        self.begins: Bools = stands[None, :] & ~within
+        self.ends: Bools = stands[:, None] & ~within
+        self.inside: Bools = within[:-1, :-1]
+
+    def rules(self, scheme: str) -> StrictRules:
+        """Which spans are well-formed in a scheme, as arrays."""
+        rules = span_scheme(scheme)
+        bordered = [*self.marks, OUTSIDE]
+        begun = [[b.inside and well_begun(a, b, rules) for b in bordered] for a in bordered]
+        return StrictRules(
+            np.array(begun, dtype=np.bool_),
+            np.array([well_ended(label, rules) for label in self.marks], dtype=np.bool_),
+            np.array([not belongs(label, rules) for label in self.marks], dtype=np.bool_),
+        )
+
+
+class TypeMasks(NamedTuple):
+    """When a labeling has a span of one type: it begins, goes on (or not at all), and ends.
+
+    ``begin [Y,Y]`` (previous, current) with ``begin_first [Y]`` at a sentence's first label,
+    ``inside [Y,Y]`` (previous, current), ``end [Y,Y]`` (current, next) with ``end_last [Y]``.
+    """
+
+    begin: Bools
+    begin_first: Bools
+    inside: Bools
+    end: Bools
+    end_last: Bools
+
+
+class SpanMasks(Mapping[str, TypeMasks]):
+    """The `TypeMasks` of every type, computed when asked for: T·Y² would be large at once."""
+
+    def __init__(self, tables: SpanTables) -> None:
+        """Masks that are cut from these tables."""
+        self._tables = tables
+
+    def __getitem__(self, type_: str) -> TypeMasks:
+        """The masks of one type."""
+        tables = self._tables
+        if type_ not in tables.types:
+            raise KeyError(type_)
+        of_type = tables.type_of == tables.types.index(type_)
+        return TypeMasks(
+            begin=tables.begins[:-1, :-1] & of_type[None, :],
+            begin_first=tables.begins[-1, :-1] & of_type,
+            inside=tables.inside & of_type[None, :],
+            end=tables.ends[:-1, :-1] & of_type[:, None],
+            end_last=tables.ends[:-1, -1] & of_type,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        """The types, in order of first appearance."""
+        return iter(self._tables.types)
+
+    def __len__(self) -> int:
+        """How many types there are."""
+        return len(self._tables.types)
+
+
+def span_masks(labels: Sequence[str], scheme: str, delimiter: str = "-") -> SpanMasks:
+    """Masks over label ids that hold exactly where `spans` reads a span; none for plain labels."""
+    plain = scheme_name(scheme) == PLAIN
+    return SpanMasks(SpanTables(["O"] * len(labels) if plain else labels, delimiter))

@@ -1,0 +1,54 @@
+"""Output files that appear under their name only when they are whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from ncrf.errors import NcrfError
+
+
+@contextmanager
+def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open ``path`` for writing; the old file stays until the new one is complete.
+
+    What is written goes to a temporary file beside it, which is flushed to the disk and then
+    renamed. Where anything fails, the temporary file goes and the old one is as it was. The
+    folder is made if it is missing. ``mode`` is ``w`` (UTF-8 text) or ``wb``; a name that ends in
+    ``.gz`` is packed. A pipe or a device is written as it stands. Raises NcrfError that names the
+    file where it cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        if target.exists() and not target.is_file():
+            with _open(target, mode, packed=False) as file:
+                yield file
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with _open(temporary, mode, packed=target.suffix == ".gz") as file:
+                yield file
+            with open(temporary, "rb") as written:
+                os.fsync(written.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise NcrfError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _open(path: Path, mode: str, *, packed: bool) -> IO[Any]:
+    binary: Any = gzip.open(path, "wb") if packed else open(path, "wb")  # noqa: SIM115
+    return binary if "b" in mode else io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a whole file, or leave the old one as it was; see ``replacing``."""
+    with replacing(path, "wb") as file:
+        file.write(content)

@@ -1,0 +1,193 @@
+"""Everything that turns text into a model's numbers: its alphabets and its label scheme."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ncrf.data.alphabet import UNKNOWN, Alphabet, normalize_digits
+from ncrf.data.dataset import (
+    Dataset,
+    FloatArray,
+    IntArray,
+    InternedColumn,
+    InternedCorpus,
+    StringTable,
+    offsets_of,
+)
+from ncrf.data.schemes import convert
+from ncrf.data.vectors import spellings
+
+
+class NewWordVectors(Protocol):
+    """Where words that training did not see get their vectors from."""
+
+    def rows(self, candidates: Sequence[Sequence[str]]) -> tuple[FloatArray, np.ndarray]:
+        """Rows ``[n,D]`` for n words, each given by its spellings in order of preference.
+
+        The second result ``[n]`` says which words were found; the rows of others are zero.
+        """
+        ...
+
+    def store(self, model_dir: Path) -> None:
+        """Keep all vectors in a model folder, so that it needs no other file."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelScheme:
+    """How labels are written: in the corpus (``source``), in the model (``target``).
+
+    Both are scheme names as in ``data/schemes``; ``delimiter`` stands between prefix and type.
+    """
+
+    source: str
+    target: str
+    delimiter: str = "-"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The alphabets of one model; they come from its training corpus alone."""
+
+    words: Alphabet
+    characters: Alphabet
+    features: dict[str, Alphabet]
+    labels: Alphabet
+    scheme: LabelScheme
+    number_normalized: bool
+
+    @classmethod
+    def build(
+        cls, corpus: InternedCorpus, scheme: LabelScheme, *, number_normalized: bool
+    ) -> Vocabulary:
+        """Collect the alphabets of a training corpus (its labels in ``scheme.source``)."""
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
+        for word, count in zip(corpus.words.strings, corpus.words.counts().tolist(), strict=True):
+            word = normalize_digits(word) if number_normalized else word
+            words[word] += count
+            for character in word:
+                characters[character] += count
+        labels = convert_labels(corpus, scheme)
+        return cls(
+            words=Alphabet.build(words),
+            characters=Alphabet.build(characters),
+            features={
+                name: Alphabet.build(_counter(column)) for name, column in corpus.features.items()
+            },
+            labels=Alphabet.build(_counter(labels), special=()),
+            scheme=scheme,
+            number_normalized=number_normalized,
+        )
+
+    def normalize(self, word: str) -> str:
+        """The form under which the word alphabet knows a word."""
+        return normalize_digits(word) if self.number_normalized else word
+
+    def encode(self, corpus: InternedCorpus, new_words: NewWordVectors | None = None) -> Dataset:
+        """The corpus in this model's ids.
+
+        ``new_words`` gives vectors to words that are not in the word alphabet; without it they
+        are unknown. Labels that are not in the label alphabet get ids of their own beyond it.
+        """
+        normalized = list(map(self.normalize, corpus.words.strings))
+        type_words = self.words.ids(normalized)
+        new_vectors = np.zeros((0, 0), np.float32)
+        if new_words is not None:
+            type_words, new_vectors = self._new_rows(corpus, normalized, type_words, new_words)
+        labels, label_strings = None, tuple(self.labels.strings)
+        if corpus.labels is not None:
+            labels, label_strings = self._label_ids(convert_labels(corpus, self.scheme))
+        return Dataset(
+            file=corpus.file,
+            offsets=corpus.offsets,
+            lines=corpus.lines,
+            types=corpus.words.ids,
+            features=self._feature_ids(corpus),
+            labels=labels,
+            label_offsets=corpus.label_offsets,
+            type_words=type_words,
+            type_characters=self.characters.ids(list(chain.from_iterable(normalized))),
+            type_offsets=offsets_of(np.array(list(map(len, normalized)), np.int64)),
+            num_words=len(self.words),
+            new_vectors=new_vectors,
+            label_strings=label_strings,
+        )
+
+    def _new_rows(
+        self,
+        corpus: InternedCorpus,
+        normalized: list[str],
+        type_words: IntArray,
+        new_words: NewWordVectors,
+    ) -> tuple[IntArray, FloatArray]:
+        """Give types that the alphabet lacks ids beyond it, and their vectors ``[E,D]``."""
+        unseen = np.flatnonzero(type_words == UNKNOWN)
+        candidates = [spellings(normalized[i], corpus.words.strings[i]) for i in unseen.tolist()]
+        rows, found = new_words.rows(candidates)
+        type_words = type_words.copy()
+        type_words[unseen[found]] = len(self.words) + np.arange(int(found.sum()))
+        return type_words, rows[found]
+
+    def _label_ids(self, labels: InternedColumn) -> tuple[IntArray, tuple[str, ...]]:
+        table = StringTable({label: i for i, label in enumerate(self.labels.strings)})
+        ids = np.array([table[label] for label in labels.strings], np.int64)
+        return ids[labels.ids], tuple(table.strings())
+
+    def _feature_ids(self, corpus: InternedCorpus) -> IntArray:
+        """Feature value ids ``[F,T]`` in the order of the model's feature columns."""
+        ids = np.zeros((len(self.features), corpus.num_tokens), np.int64)
+        for row, (name, alphabet) in zip(ids, self.features.items(), strict=True):
+            column = corpus.features[name]
+            row[:] = alphabet.ids(column.strings)[column.ids]
+        return ids
+
+    def to_json(self) -> dict[str, Any]:
+        """The vocabulary as plain JSON values."""
+        return {
+            "words": self.words.to_json(),
+            "characters": self.characters.to_json(),
+            "features": {name: alphabet.to_json() for name, alphabet in self.features.items()},
+            "labels": self.labels.to_json(),
+            "scheme": vars(self.scheme),
+            "number_normalized": self.number_normalized,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any], file: Path | None = None) -> Vocabulary:
+        """The vocabulary that ``to_json`` wrote; InputError names ``file`` where it is damaged."""
+        return cls(
+            words=Alphabet.from_json(value["words"], file),
+            characters=Alphabet.from_json(value["characters"], file),
+            features={
+                name: Alphabet.from_json(alphabet, file)
+                for name, alphabet in value["features"].items()
+            },
+            labels=Alphabet.from_json(value["labels"], file),
+            scheme=LabelScheme(**value["scheme"]),
+            number_normalized=value["number_normalized"],
+        )
+
+
+def convert_labels(corpus: InternedCorpus, scheme: LabelScheme) -> InternedColumn:
+    """The corpus's labels in the scheme of the model."""
+    assert corpus.labels is not None
+    if scheme.source == scheme.target:
+        return corpus.labels
+    table = StringTable()
+    ids: list[int] = []
+    for labels in corpus.sentence_labels():
+        converted = convert(labels, scheme.source, scheme.target, scheme.delimiter)
+        ids.extend(map(table.__getitem__, converted))
+    return InternedColumn(np.array(ids, np.int64), table.strings())
+
+
+def _counter(column: InternedColumn) -> Counter[str]:
+    return Counter(dict(zip(column.strings, column.counts().tolist(), strict=True)))
