@@ -43,7 +43,8 @@ class Run:
     )
     threads: int | None = key(
         None,
-        "How many CPU threads compute. Unset: PyTorch's own choice.",
+        "How many processor threads to compute with. Unset: one for training in batches of at most "
+        "16 sentences, where more do not help, else all there are.",
         interval="[1, inf)",
     )
     plugins: tuple[str, ...] = key(

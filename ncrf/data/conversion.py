@@ -8,7 +8,6 @@ stood, and memory does not grow with the file.
 
 from __future__ import annotations
 
-import gzip
 import io
 import logging
 import os
@@ -41,6 +40,7 @@ from ncrf.errors import InputError
 logger = logging.getLogger(__name__)
 
 SHOWN = 5  # ill-formed places that are named
+_SPACED_CELL = re.compile(rb"[^ ]+")
 
 
 @dataclass(frozen=True)
@@ -186,35 +186,41 @@ class _LabelCell:
         self._misc_key = keys.label_column.partition(":")[2] if of_misc else None
 
     def replaced(self, line: bytes, change: Change) -> bytes:
-        """The line with the new label; ValueError if it does not hold the old one."""
+        """The line with the new label; InputError if it does not hold the old one."""
         body = line.removesuffix(b"\n").removesuffix(b"\r")
-        mark = BOM if change.line == 1 and body.startswith(BOM) else b""
-        start, end = self._place(body, len(mark))
+        first = len(BOM) if change.line == 1 and body.startswith(BOM) else 0
+        start, end = self._place(body, first)
         old, new = change.old.encode(), change.new.encode()
-        if self._misc_key is None:
-            if body[start:end] != old:
-                raise ValueError("another label stands there")
-            return line[:start] + new + line[end:]
-        key = f"{self._misc_key}=".encode()
-        parts = body[start:end].split(b"|")
-        place = next(i for i, part in enumerate(parts) if part.startswith(key))
-        if parts[place] != key + old:
-            raise ValueError("another label stands there")
-        parts[place] = key + new
-        return line[:start] + b"|".join(parts) + line[end:]
+        if self._misc_key is not None:
+            # CoNLL-U's last cell holds KEY=label among others; the first KEY counts.
+            found = re.search(
+                rb"(?:^|\|)%s=([^|]*)" % re.escape(self._misc_key.encode()), body[start:end]
+            )
+            start, end = (start + edge for edge in found.span(1)) if found else (start, start)
+        if body[start:end] != old:
+            raise self.changed(change)
+        return line[:start] + new + line[end:]
 
-    def _place(self, body: bytes, start: int) -> tuple[int, int]:
-        """Where the label's cell begins and ends; the first cell begins at ``start``."""
+    def changed(self, change: Change) -> InputError:
+        """The error for a line that is not as it was read."""
+        return InputError(
+            "the file was changed while it was read",
+            file=self._reader.path,
+            line=change.line,
+            remedy="start again",
+        )
+
+    def _place(self, body: bytes, first: int) -> tuple[int, int]:
+        """Where the label's cell begins and ends; the first cell begins at ``first``."""
         layout = self._reader.format
         assert layout is not None  # a label was read
         number = layout.columns.index("label") if self._misc_key is None else MISC
-        cell = re.compile(rb"[^\t]*" if layout.separator == "\t" else rb"[^ ]+")
         if layout.separator == "\t":
-            for _ in range(number):
-                start = body.index(b"\t", start) + 1
-            return start, cell.match(body, start).end()  # type: ignore[union-attr]
-        places = list(cell.finditer(body, start))
-        return places[number].span()
+            start = first + sum(len(cell) + 1 for cell in body[first:].split(b"\t")[:number])
+            end = body.find(b"\t", start)
+            return start, end if end >= 0 else len(body)
+        cells = list(_SPACED_CELL.finditer(body, first))
+        return cells[number].span() if number < len(cells) else (0, 0)
 
 
 def _with_changes(
@@ -228,6 +234,8 @@ def _with_changes(
             change = next(changes, None)
         else:
             yield line
+    if change is not None:
+        raise cell.changed(change)
 
 
 def _raw_lines(text: TextFile) -> Iterator[bytes]:
@@ -238,22 +246,14 @@ def _raw_lines(text: TextFile) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(output: str) -> Iterator[IO[bytes]]:
-    """A file to write bytes to; see ``replacing``. A device or a pipe is written to as it is."""
+    """A file to write bytes to; see ``replacing``. ``-`` is standard output."""
     if output == STANDARD_INPUT:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif os.path.exists(output) and not os.path.isfile(output):
-        with open(output, "wb") as file:
-            yield file
     else:
         with replacing(output, "wb") as file:
-            if not output.endswith(".gz"):
-                yield file
-                return
-            # Neither name nor time in the header: the same text makes the same file.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                yield packed
+            yield file
 
 
 def _log(done: Conversion, name: str, output: str) -> None:

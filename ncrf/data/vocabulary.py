@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from ncrf.data.dataset import (
     StringTable,
     offsets_of,
 )
-from ncrf.data.schemes import convert
+from ncrf.data.schemes import PLAIN, convert, spans
 from ncrf.data.vectors import spellings
 
 
@@ -54,7 +54,11 @@ class LabelScheme:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The alphabets of one model; they come from its training corpus alone."""
+    """The alphabets of one model; they come from its training corpus alone.
+
+    ``corpus`` says how large that was: ``sentences``, ``tokens`` and, where labels mark spans,
+    ``entities``; it is empty for a model that was written without.
+    """
 
     words: Alphabet
     characters: Alphabet
@@ -62,6 +66,7 @@ class Vocabulary:
     labels: Alphabet
     scheme: LabelScheme
     number_normalized: bool
+    corpus: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -85,6 +90,7 @@ class Vocabulary:
             labels=Alphabet.build(_counter(labels), special=()),
             scheme=scheme,
             number_normalized=number_normalized,
+            corpus=corpus_counts(corpus, scheme),
         )
 
     def normalize(self, word: str) -> str:
@@ -158,6 +164,7 @@ class Vocabulary:
             "labels": self.labels.to_json(),
             "scheme": vars(self.scheme),
             "number_normalized": self.number_normalized,
+            "corpus": self.corpus,
         }
 
     @classmethod
@@ -173,7 +180,17 @@ class Vocabulary:
             labels=Alphabet.from_json(value["labels"], file),
             scheme=LabelScheme(**value["scheme"]),
             number_normalized=value["number_normalized"],
+            corpus=dict(value.get("corpus", {})),  # absent in older folders
         )
+
+
+def corpus_counts(corpus: InternedCorpus, scheme: LabelScheme) -> dict[str, int]:
+    """Sentences, tokens and, where labels mark spans, entities of a labelled corpus."""
+    counts = {"sentences": corpus.num_sentences, "tokens": corpus.num_tokens}
+    if scheme.source != PLAIN:
+        labels = corpus.sentence_labels()
+        counts["entities"] = sum(len(spans(sentence, scheme.delimiter)) for sentence in labels)
+    return counts
 
 
 def convert_labels(corpus: InternedCorpus, scheme: LabelScheme) -> InternedColumn:

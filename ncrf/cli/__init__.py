@@ -1,0 +1,98 @@
+"""The command line: sub-commands, each a few lines that call the library."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+
+from ncrf.errors import ConfigError, NcrfError
+
+_DESCRIPTION = """\
+ncrf trains and runs neural sequence labelers that a config file describes.
+
+  python main.py --config FILE [--key value ...]    what the file's status says
+  ncrf run FILE [--key value ...]                   the same
+  ncrf train FILE [--key value ...]                 train a model
+  ncrf decode FILE [--key value ...]                label a file with a model
+  ncrf evaluate GOLD PREDICTED [options]            score one file against another
+  ncrf convert --to SCHEME IN OUT [options]         a corpus in another label scheme
+  ncrf check FILE ... [options]                     what corpora hold, and what is odd in them
+  ncrf info MODEL                                   layers, sizes, labels, scores of a model
+  ncrf keys [WORD]                                  the config keys (that have WORD in them)
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 done, 1 failed, 2 wrong input, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _log_to_stderr():
+            return _dispatch(arguments)
+    except NcrfError as error:
+        print(f"ncrf: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("ncrf: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+@contextmanager
+def _log_to_stderr() -> Iterator[None]:
+    """Show the log of ncrf, and nothing else's, on standard error while a command runs."""
+    logger = logging.getLogger("ncrf")
+    handler, level = logging.StreamHandler(sys.stderr), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_DESCRIPTION)
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        return _version()
+    if arguments[0] in _COMMANDS:
+        return _command(arguments[0])(arguments[1:])
+    if arguments[0].startswith("-"):
+        return _command("run")(arguments)
+    raise ConfigError(
+        f"{arguments[0]}: no such command", remedy=f"one of: {', '.join(_COMMANDS)}; ncrf --help"
+    )
+
+
+def _version() -> int:
+    from ncrf import __version__
+
+    print(f"ncrf {__version__}")
+    return 0
+
+
+_COMMANDS: dict[str, str] = {
+    "run": "ncrf.cli.run:run",
+    "train": "ncrf.cli.run:train",
+    "decode": "ncrf.cli.run:decode",
+    "evaluate": "ncrf.cli.evaluate:evaluate",
+    "convert": "ncrf.cli.convert:convert",
+    "check": "ncrf.cli.check:check",
+    "info": "ncrf.cli.info:info",
+    "keys": "ncrf.cli.keys:keys",
+}
+
+
+def _command(name: str) -> Callable[[list[str]], int]:
+    """Import one command; a command line pays for no other."""
+    module, function = _COMMANDS[name].split(":")
+    command: Callable[[list[str]], int] = getattr(import_module(module), function)
+    return command

@@ -1,0 +1,1 @@
+"""Decoding: text in, labels and probabilities out."""

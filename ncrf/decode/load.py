@@ -1,0 +1,38 @@
+"""From a model folder to a predictor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ncrf.config import Config, merge_decode_config
+from ncrf.decode.predict import Predictor
+from ncrf.errors import InputError
+from ncrf.model import folder
+from ncrf.model.labeler import build_labeler, choose_device
+from ncrf.model.new_words import new_words_for_decoding
+
+
+def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
+    """Load the model of a folder; ``decode`` changes what does not shape it.
+
+    Raises InputError for a folder that is missing, damaged or unfinished, ConfigError for a key
+    that would need another model.
+    """
+    place = Path(model_dir)
+    model_config, vocabulary = folder.read_description(place)
+    config = merge_decode_config(model_config, decode)
+    labeler = build_labeler(config, vocabulary)
+    try:
+        labeler.load_state_dict(folder.read_tensors(place / folder.WEIGHTS))
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(
+            f"does not fit {folder.CONFIG}: {reason}", file=place / folder.WEIGHTS
+        ) from error
+    return Predictor(
+        labeler.to(choose_device(config)),
+        vocabulary,
+        config,
+        new_words_for_decoding(config, place),
+        batch_size=config.training.batch_size if decode.is_set("batch_size") else None,
+    )

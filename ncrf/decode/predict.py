@@ -1,0 +1,304 @@
+"""Predictions: sentences through the network in large batches, back in the order they came.
+
+Sentences are taken from any iterable a window at a time, so memory does not grow with the
+input; within a window, batches hold sentences of like length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ncrf.config import Config
+from ncrf.data.alphabet import UNKNOWN
+from ncrf.data.batch import Batch, make_batch, pieces
+from ncrf.data.columns import Sentence
+from ncrf.data.corpora import marks_spans
+from ncrf.data.dataset import Dataset, IntArray, intern_corpus
+from ncrf.data.features import add_computed_features
+from ncrf.data.label_tables import span_masks
+from ncrf.data.schemes import PLAIN, convert, spans
+from ncrf.data.vocabulary import NewWordVectors, Vocabulary
+from ncrf.evaluate import Score, SpanScorer, score_label_ids
+from ncrf.model.labeler import Labeler
+
+_WINDOW_TOKENS = 200_000
+_WINDOW_SENTENCES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedSpan:
+    """A predicted entity: type, place in tokens (``end`` exclusive), words, probability.
+
+    ``probability`` is the total probability of the labelings that have exactly this entity.
+    """
+
+    label: str
+    start: int
+    end: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Labeling:
+    """One labeling of a sentence and its probability given the words."""
+
+    labels: list[str]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the model says of a sentence.
+
+    ``labels`` is the best labeling and ``probability`` its P(labels | words); ``marginals``
+    holds P of the printed label at each word, if asked for; ``nbest`` the best labelings, best
+    first, if asked for.
+    """
+
+    tokens: list[str]
+    labels: list[str]
+    probability: float
+    spans: list[PredictedSpan]
+    marginals: list[float] | None = None
+    nbest: list[Labeling] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a caller wants to know beside the labels; what is not asked for is not computed."""
+
+    nbest: int | None = None
+    marginals: bool = False
+    probability: bool = True
+    spans: bool = True
+
+
+class Predictor:
+    """Runs a trained labeler over sentences."""
+
+    def __init__(
+        self,
+        labeler: Labeler,
+        vocabulary: Vocabulary,
+        config: Config,
+        new_words: NewWordVectors | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> None:
+        """``batch_size`` fixes the sentences a batch; None takes as many as fit."""
+        self.labeler = labeler
+        self.vocabulary = vocabulary
+        self.config = config
+        self.new_words = new_words
+        self.unknown_words = 0  # tokens so far that have no row of their own
+        self._batch_size = batch_size
+        self.by_spans = marks_spans(config, vocabulary.scheme)
+        self.output_scheme = _output_scheme(config, vocabulary)
+        self._labels = np.array(vocabulary.labels.strings, dtype=object)
+        self._masks = span_masks(
+            vocabulary.labels.strings, vocabulary.scheme.target, vocabulary.scheme.delimiter
+        )
+
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether the model was trained with a vector file that is not at hand any more."""
+        words = self.config.words
+        return bool(words.use_word_emb and words.word_emb_dir) and self.new_words is None
+
+    def label_ids(self, dataset: Dataset) -> IntArray:
+        """The best labels of an encoded, labelled corpus, as its own are laid out."""
+        labels = np.zeros(int(dataset.label_offsets[-1]), np.int64)
+        with torch.inference_mode():
+            for batch in self._batches(dataset):
+                label_mask = self.labeler.label_mask(batch)
+                best = self.labeler.inference.viterbi(self.labeler(batch), label_mask)
+                first = dataset.label_offsets[batch.index][:, None]
+                mask = label_mask.cpu().numpy()
+                place = first + np.arange(mask.shape[1])
+                labels[place[mask]] = best.cpu().numpy()[mask]
+        return labels
+
+    def score(self, dataset: Dataset) -> Score:
+        """Score the model on a labelled corpus, by spans or by accuracy."""
+        assert dataset.labels is not None
+        predicted = self.label_ids(dataset)
+        scheme = self.vocabulary.scheme
+        if not self.by_spans:
+            return score_label_ids(
+                dataset.label_strings, dataset.labels, predicted, sentences=dataset.num_sentences
+            )
+        scorer = SpanScorer(
+            dataset.label_strings,
+            policy=self.config.inference.score_policy,
+            scheme=scheme.target,
+            delimiter=scheme.delimiter,
+        )
+        return scorer.score(dataset.labels, predicted, dataset.offsets)
+
+    def stream(self, sentences: Iterable[Sentence], wanted: Wanted) -> Iterator[Prediction]:
+        """Predictions in the order of the sentences, with bounded memory."""
+        for window in _windows(sentences):
+            yield from self.predict(window, wanted)
+
+    def predict(self, sentences: Sequence[Sentence], wanted: Wanted) -> list[Prediction]:
+        """Predictions for a list of sentences; document boundaries get label O."""
+        dataset = self._encode(sentences)
+        real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
+        done: list[Prediction] = [_trivial(sentence, wanted) for sentence in sentences]
+        with torch.inference_mode():
+            for batch in self._batches(dataset):
+                rows = [real[i] for i in batch.index.tolist()]
+                found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
+                for row, prediction in zip(rows, found, strict=True):
+                    done[row] = prediction
+        return done
+
+    def _encode(self, sentences: Sequence[Sentence]) -> Dataset:
+        """The sentences in the model's ids, labels left out."""
+        computed = [spec.name for spec in self.config.corpus.feature if spec.source]
+        names = tuple(name for name in self.vocabulary.features if name not in computed)
+        file = sentences[0].file if sentences else ""
+        unlabelled = (
+            Sentence(s.words, None, s.features, s.file, s.line, s.boundary) for s in sentences
+        )
+        corpus = intern_corpus(unlabelled, file, names)
+        add_computed_features(corpus, self.config.corpus.feature)
+        dataset = self.vocabulary.encode(corpus, self.new_words)
+        self.unknown_words += int((dataset.type_words[dataset.types] == UNKNOWN).sum())
+        return dataset
+
+    def _batches(self, dataset: Dataset) -> Iterator[Batch]:
+        """Batches that cover every sentence that has a word, longest first."""
+        self.labeler.eval()
+        lengths = dataset.lengths
+        rows = np.flatnonzero(lengths > 0)
+        order = rows[np.argsort(-lengths[rows], kind="stable")]
+        size = self._batch_size or max(1, len(order))
+        tokens = self.config.decoding.decode_batch_tokens
+        for start in range(0, len(order), size):
+            for part in pieces(order[start : start + size], lengths, tokens):
+                batch = make_batch(
+                    dataset, part, max_word_length=self.config.corpus.max_word_length
+                )
+                yield batch.to(self.labeler.device)
+
+    def _predict_batch(
+        self, batch: Batch, sentences: list[Sentence], wanted: Wanted
+    ) -> list[Prediction]:
+        inference = self.labeler.inference
+        emissions, mask = self.labeler(batch), self.labeler.label_mask(batch)
+        if wanted.nbest or wanted.probability:
+            decoded = inference.decode(emissions, mask, max(1, wanted.nbest or 1))
+            paths = decoded.labels
+            probabilities = decoded.log_probabilities.double().exp().tolist()
+            counts = decoded.count.tolist()
+        else:
+            paths = inference.viterbi(emissions, mask).unsqueeze(1)
+            probabilities = [[float("nan")]] * len(sentences)
+            counts = [1] * len(sentences)
+        marginals = (
+            self._printed_marginals(emissions, mask, paths[:, 0]) if wanted.marginals else None
+        )
+        strings = self._labels[paths.cpu().numpy()].tolist()  # [B][N][L]
+        found_spans = self._spans(emissions, batch, sentences, strings, wanted)
+        predictions = []
+        for b, sentence in enumerate(sentences):
+            length = 1 if self.labeler.classify else len(sentence.words)
+            labelings = [
+                Labeling(self._output(strings[b][n][:length]), probabilities[b][n])
+                for n in range(counts[b])
+            ]
+            predictions.append(
+                Prediction(
+                    tokens=sentence.words,
+                    labels=labelings[0].labels,
+                    probability=labelings[0].probability,
+                    spans=found_spans[b],
+                    marginals=None if marginals is None else marginals[b][:length],
+                    nbest=labelings if wanted.nbest else None,
+                )
+            )
+        return predictions
+
+    def _printed_marginals(
+        self, emissions: Tensor, mask: Tensor, best: Tensor
+    ) -> list[list[float]]:
+        marginals = self.labeler.inference.marginals(emissions, mask)
+        chosen: list[list[float]] = marginals.gather(2, best.unsqueeze(2)).squeeze(2).tolist()
+        return chosen
+
+    def _spans(
+        self,
+        emissions: Tensor,
+        batch: Batch,
+        sentences: list[Sentence],
+        strings: list[list[list[str]]],
+        wanted: Wanted,
+    ) -> list[list[PredictedSpan]]:
+        """The spans of each sentence's best labeling with their exact probabilities."""
+        if not wanted.spans or self.vocabulary.scheme.target == PLAIN:
+            return [[] for _ in sentences]
+        delimiter = self.vocabulary.scheme.delimiter
+        found = [
+            (row, span)
+            for row, sentence in enumerate(sentences)
+            for span in spans(strings[row][0][: len(sentence.words)], delimiter)
+        ]
+        probabilities = self.labeler.inference.span_probabilities(
+            emissions,
+            batch.mask,
+            [(row, span.start, span.end, span.label) for row, span in found],
+            self._masks,
+        )
+        result: list[list[PredictedSpan]] = [[] for _ in sentences]
+        for (row, span), probability in zip(found, probabilities, strict=True):
+            text = " ".join(sentences[row].words[span.start : span.end])
+            result[row].append(PredictedSpan(span.label, span.start, span.end, text, probability))
+        return result
+
+    def _output(self, labels: list[str]) -> list[str]:
+        """Labels of the model's scheme in the output scheme."""
+        scheme = self.vocabulary.scheme
+        if self.output_scheme == scheme.target:
+            return labels
+        return convert(labels, scheme.target, self.output_scheme, scheme.delimiter)
+
+
+def _output_scheme(config: Config, vocabulary: Vocabulary) -> str:
+    wanted = config.decoding.output_scheme
+    if wanted == "input" or vocabulary.scheme.target == PLAIN:
+        return vocabulary.scheme.source
+    return wanted
+
+
+def _trivial(sentence: Sentence, wanted: Wanted) -> Prediction:
+    """The prediction for a document boundary or an empty sentence: certain."""
+    labels = ["O"] * len(sentence.words)
+    return Prediction(
+        tokens=sentence.words,
+        labels=labels,
+        probability=1.0,
+        spans=[],
+        marginals=[1.0] * len(labels) if wanted.marginals else None,
+        nbest=[Labeling(labels, 1.0)] if wanted.nbest else None,
+    )
+
+
+def _windows(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Lists of sentences that together stay within a bounded number of tokens."""
+    window: list[Sentence] = []
+    tokens = 0
+    for sentence in sentences:
+        window.append(sentence)
+        tokens += len(sentence.words)
+        if tokens >= _WINDOW_TOKENS or len(window) >= _WINDOW_SENTENCES:
+            yield window
+            window, tokens = [], 0
+    if window:
+        yield window

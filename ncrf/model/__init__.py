@@ -1,0 +1,1 @@
+"""The network: words to vectors, vectors to states, states to labels."""

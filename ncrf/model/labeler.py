@@ -1,0 +1,109 @@
+"""The whole network: representation, word layer, projection to labels, inference layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ncrf.config import Config
+from ncrf.data.batch import Batch
+from ncrf.data.label_tables import legal_transitions
+from ncrf.data.vocabulary import Vocabulary
+from ncrf.errors import ConfigError
+from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
+from ncrf.model.representation import InputSizes, WordRepresentation
+from ncrf.model.word_layers import WORD_LAYERS, WordLayer, masked_maximum
+
+
+class Labeler(nn.Module):
+    """A neural sequence labeler: a batch of sentences to emissions, loss and labelings.
+
+    With ``classify`` a sentence has one label: the word layer is pooled, and the label is decided
+    by a chain of one position.
+    """
+
+    def __init__(
+        self,
+        representation: WordRepresentation,
+        word_layer: WordLayer | None,
+        inference: ChainInference,
+        num_labels: int,
+        *,
+        classify: bool = False,
+    ) -> None:
+        super().__init__()
+        self.classify = classify
+        self.representation = representation
+        self.word_layer = word_layer
+        width = representation.output_size if word_layer is None else word_layer.output_size
+        self.projection = nn.Linear(width, num_labels)
+        self.inference = inference
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Emissions ``[B,L,Y]`` (``[B,1,Y]``); what stands at padding has no meaning."""
+        states = self.representation(batch)
+        if self.classify:
+            states = self._pooled(states, batch).unsqueeze(1)
+        elif self.word_layer is not None:
+            states = self.word_layer(states, batch.mask, batch.lengths)
+        emissions: Tensor = self.projection(states)
+        return emissions
+
+    def _pooled(self, words: Tensor, batch: Batch) -> Tensor:
+        if self.word_layer is None:
+            return masked_maximum(words, batch.mask)
+        return self.word_layer.pool(words, batch.mask, batch.lengths)
+
+    def label_mask(self, batch: Batch) -> Tensor:
+        """The positions that have a label, ``[B,L]`` (``[B,1]``)."""
+        return batch.mask[:, :1] if self.classify else batch.mask
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Negative log-likelihood of the batch's labels, summed over its sentences."""
+        assert batch.labels is not None
+        return self.inference.loss(self(batch), batch.labels, self.label_mask(batch))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return self.projection.weight.device
+
+
+def choose_device(config: Config) -> torch.device:
+    """The device that the ``gpu`` key chooses; ConfigError for a GPU that is not there."""
+    available = torch.cuda.is_available()
+    if config.run.gpu and not available:
+        raise ConfigError("gpu=True, but there is no usable GPU", remedy="gpu=False")
+    return torch.device("cuda" if available and config.run.gpu is not False else "cpu")
+
+
+def input_sizes(config: Config, vocabulary: Vocabulary) -> InputSizes:
+    """The sizes of the embedding tables; the config names every feature column."""
+    return InputSizes(
+        words=(len(vocabulary.words), config.words.word_emb_dim),
+        characters=(len(vocabulary.characters), config.chars.char_emb_dim),
+        features=tuple(
+            (len(vocabulary.features[spec.name]), spec.emb_size) for spec in config.corpus.feature
+        ),
+    )
+
+
+def build_labeler(config: Config, vocabulary: Vocabulary) -> Labeler:
+    """The network that a config describes, freshly initialized from torch's random state."""
+    scheme = vocabulary.scheme
+    legal = legal_transitions(vocabulary.labels.strings, scheme.target, scheme.delimiter)
+    dropout = config.network.dropout
+    representation = WordRepresentation(
+        config.words, config.chars, input_sizes(config, vocabulary), dropout
+    )
+    word_layer = None
+    if config.word_layer.use_word_seq:
+        word_layer = WORD_LAYERS.get(config.word_layer.word_seq_feature)(
+            config.word_layer, representation.output_size, dropout
+        )
+    classify = config.corpus.sentence_classification
+    chain = "CRF" if config.inference.use_crf and not classify else "softmax"
+    inference = INFERENCE_LAYERS.get(chain)(
+        len(vocabulary.labels), config.inference.constraints, legal
+    )
+    return Labeler(representation, word_layer, inference, len(vocabulary.labels), classify=classify)

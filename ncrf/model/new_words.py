@@ -1,0 +1,95 @@
+"""Vectors for words that training did not see: from the vector file, or kept in the model."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ncrf.config import Config
+from ncrf.data.dataset import FloatArray
+from ncrf.data.vectors import (
+    VectorFile,
+    VectorTable,
+    match_vectors,
+    normalize_rows,
+    read_vectors,
+)
+from ncrf.data.vocabulary import NewWordVectors
+from ncrf.model.folder import VECTORS, read_tensors, write_tensors
+
+logger = logging.getLogger(__name__)
+
+
+class StoredRows:
+    """The rows of a vector file that a model folder keeps (``vectors_in_model``)."""
+
+    def __init__(self, path: Path) -> None:
+        tensors = read_tensors(path)
+        words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
+        self._index = {word: row for row, word in enumerate(words)}
+        self._matrix = tensors["rows"].numpy()  # float16: half the memory, too
+
+    @classmethod
+    def write(cls, path: Path, table: VectorTable) -> None:
+        """Write a table of vectors for ``StoredRows`` to read."""
+        words = np.frombuffer("\n".join(table.index).encode("utf-8"), np.uint8)
+        rows = table.matrix.astype(np.float16)
+        tensors = {"words": torch.from_numpy(words.copy()), "rows": torch.from_numpy(rows)}
+        write_tensors(path, tensors)
+
+    def all_rows(self) -> VectorTable:
+        """Every word that is stored."""
+        return VectorTable(self._index, self._matrix.astype(np.float32))
+
+    def rows(self, words: Iterable[str]) -> VectorTable:
+        """The vectors of those words that have one."""
+        present = [word for word in dict.fromkeys(words) if word in self._index]
+        matrix = self._matrix[[self._index[word] for word in present]].astype(np.float32)
+        return VectorTable({word: row for row, word in enumerate(present)}, matrix)
+
+
+class FoundRows:
+    """The rows of a source for words given by their spellings; see ``NewWordVectors``."""
+
+    def __init__(self, source: VectorFile | StoredRows, width: int, *, normalize: bool) -> None:
+        self._source = source
+        self._width = width
+        self._normalize = normalize
+
+    def rows(self, candidates: Sequence[Sequence[str]]) -> tuple[FloatArray, np.ndarray]:
+        """Rows ``[n,D]`` of n words, and which of them were found."""
+        table = self._source.rows(spelling for word in candidates for spelling in word)
+        match = match_vectors(candidates, table)
+        rows = np.zeros((len(match.rows), self._width), np.float32)
+        rows[match.found] = table.matrix[match.rows[match.found]]
+        return (normalize_rows(rows) if self._normalize else rows), match.found
+
+    def store(self, model_dir: Path) -> None:
+        """Keep all rows of the source in a model folder, in float16."""
+        source = self._source
+        table = source.all_rows() if isinstance(source, StoredRows) else read_vectors(source.path)
+        StoredRows.write(model_dir / VECTORS, table)
+
+
+def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | None:
+    """Where decoding finds vectors for new words: in the model folder, or in the vector file.
+
+    None where the model was trained without a file, or the file is not at hand any more; then
+    new words are unknown.
+    """
+    path = config.words.word_emb_dir
+    if not config.words.use_word_emb or path is None:
+        return None
+    source: VectorFile | StoredRows
+    if (model_dir / VECTORS).exists():
+        source = StoredRows(model_dir / VECTORS)
+    elif os.path.exists(path):
+        source = VectorFile(path)
+    else:
+        return None
+    return FoundRows(source, config.words.word_emb_dim, normalize=config.words.norm_word_emb)

@@ -1,0 +1,132 @@
+"""Word representations: word vector, feature vectors and character vector side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ncrf.config.schema import Chars, Words
+from ncrf.data.alphabet import PADDING
+from ncrf.data.batch import Batch
+from ncrf.errors import ConfigError
+from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
+
+_MAX_CHARACTERS = 1 << 17  # padded characters that go through the character layer at a time
+
+
+@dataclass(frozen=True)
+class InputSizes:
+    """How many rows each embedding table has and how wide it is.
+
+    ``words`` and ``characters``: (rows, width); ``features``: one (rows, width) a column.
+    """
+
+    words: tuple[int, int]
+    characters: tuple[int, int]
+    features: tuple[tuple[int, int], ...] = ()
+
+
+class WordRepresentation(nn.Module):
+    """What the network knows of a word before it sees the sentence.
+
+    Word embedding, feature embeddings and the character layer's output are concatenated, then
+    dropout. The two parts that depend on the word alone are computed once for each distinct
+    word of the batch.
+    """
+
+    def __init__(
+        self, word_keys: Words, char_keys: Chars, sizes: InputSizes, dropout: float
+    ) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.word_embedding = _embedding(*sizes.words) if word_keys.use_word_emb else None
+        self.feature_embeddings = nn.ModuleList(_embedding(*size) for size in sizes.features)
+        self.char_embedding: nn.Embedding | None = None
+        self.char_layer: CharLayer | None = None
+        self.output_size = sum(width for _, width in sizes.features)
+        if word_keys.use_word_emb:
+            self.output_size += sizes.words[1]
+        if char_keys.use_char:
+            self.char_embedding = _embedding(*sizes.characters)
+            self.char_layer = CHAR_LAYERS.get(char_keys.char_seq_feature)(
+                char_keys, sizes.characters[1]
+            )
+            self.output_size += self.char_layer.output_size
+        if not self.output_size:
+            raise ConfigError(
+                "the network has no input",
+                remedy="use_word_emb=True, use_char=True or at least one feature",
+            )
+
+    def freeze(self, names: tuple[str, ...], feature_names: tuple[str, ...]) -> None:
+        """Exclude embedding tables from training: ``word``, ``char``, or a feature's name.
+
+        Raises ConfigError for a table that is not there.
+        """
+        tables = dict(zip(feature_names, self.feature_embeddings, strict=True))
+        if self.word_embedding is not None:
+            tables["word"] = self.word_embedding
+        if self.char_embedding is not None:
+            tables["char"] = self.char_embedding
+        for name in names:
+            if name not in tables:
+                raise ConfigError(
+                    f"freeze={name}: no such table", remedy=f"of: {', '.join(tables) or 'none'}"
+                )
+            tables[name].requires_grad_(False)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Word vectors ``[B,L,D]`` of a batch; what stands at padding has no meaning."""
+        parts = []
+        type_parts = self.type_vectors(batch)
+        if type_parts is not None:
+            parts.append(functional.embedding(batch.word_index, type_parts))
+        parts += [
+            embedding(ids)
+            for embedding, ids in zip(self.feature_embeddings, batch.features, strict=True)
+        ]
+        output: Tensor = self.dropout(torch.cat(parts, dim=2) if len(parts) > 1 else parts[0])
+        return output
+
+    def type_vectors(self, batch: Batch) -> Tensor | None:
+        """The part that depends on the word alone, ``[U,D]``, for the batch's distinct words."""
+        parts = []
+        if self.word_embedding is not None:
+            vectors = self.word_embedding(batch.words)
+            if len(batch.new_rows):
+                vectors = vectors.index_copy(0, batch.new_rows, batch.new_vectors.to(vectors.dtype))
+            parts.append(vectors)
+        if self.char_layer is not None:
+            parts.append(self._character_vectors(batch.characters, batch.character_lengths))
+        return torch.cat(parts, dim=1) if parts else None
+
+    def _character_vectors(self, characters: Tensor, lengths: Tensor) -> Tensor:
+        """Characters ``[U,W]`` to vectors ``[U,H]``; very long words do not pad short ones."""
+        assert self.char_embedding is not None and self.char_layer is not None
+        if characters.numel() <= _MAX_CHARACTERS:
+            embedded = self.dropout(self.char_embedding(characters))
+            vectors: Tensor = self.char_layer(embedded, lengths)
+            return vectors
+        order = torch.argsort(lengths, descending=True, stable=True)
+        done, start = [], 0
+        while start < len(order):
+            longest = int(lengths[order[start]])
+            rows = order[start : start + max(1, _MAX_CHARACTERS // longest)]
+            embedded = self.dropout(self.char_embedding(characters[rows, :longest]))
+            done.append(self.char_layer(embedded, lengths[rows]))
+            start += len(rows)
+        return torch.cat(done)[torch.argsort(order)]
+
+
+def _embedding(rows: int, width: int) -> nn.Embedding:
+    """An embedding table, uniform in ±sqrt(3/width), with a zero row for padding."""
+    table = nn.Embedding(rows, width, padding_idx=PADDING)
+    bound = float(np.sqrt(3.0 / width))
+    with torch.no_grad():
+        table.weight.uniform_(-bound, bound)
+        table.weight[PADDING] = 0.0
+    return table

@@ -1,0 +1,1 @@
+"""Training: the loop over batches, optimizers and schedules, and the model folder."""

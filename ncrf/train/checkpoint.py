@@ -1,0 +1,106 @@
+"""The model folder in training: what is there, what resume needs, and when it is written.
+
+``training/`` stands only while a training is unfinished; its one file holds all that ``resume``
+needs, so that it is always that of one moment.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ncrf.data.output_files import write_file
+from ncrf.errors import InputError
+from ncrf.model.folder import ALPHABETS, CONFIG, HISTORY, TRAINING, VECTORS, WEIGHTS
+
+STATE = f"{TRAINING}/state.safetensors"
+_OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS}
+
+
+def folder_state(folder: Path) -> str:
+    """``absent``, ``unfinished``, ``finished`` or ``foreign``: what training finds there."""
+    if not folder.exists():
+        return "absent"
+    if not folder.is_dir():
+        return "foreign"
+    names = {entry.name for entry in folder.iterdir() if not entry.name.endswith(".tmp")}
+    if not names:
+        return "absent"
+    if not names <= _OWN:
+        return "foreign"
+    if TRAINING in names:
+        return "unfinished"
+    return "finished" if {CONFIG, ALPHABETS, WEIGHTS} <= names else "foreign"
+
+
+def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to train into a folder whose content would be lost; contract of the model folder.
+
+    Raises InputError; touches nothing.
+    """
+    state = folder_state(folder)
+    if state == "foreign":
+        raise InputError(
+            "is not a model folder and not empty", file=folder, remedy="name another model_dir"
+        )
+    if state == "unfinished" and not (resume or overwrite):
+        raise InputError(
+            "holds an unfinished training",
+            file=folder,
+            remedy="resume=True goes on with it, overwrite=True starts anew",
+        )
+    if state == "finished" and not overwrite:
+        raise InputError("holds a finished model", file=folder, remedy="overwrite=True replaces it")
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove the files of an earlier training."""
+    for name in _OWN:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def begin(folder: Path) -> None:
+    """Mark a folder as an unfinished training."""
+    (folder / TRAINING).mkdir(parents=True, exist_ok=True)
+
+
+def finish(folder: Path) -> None:
+    """Remove what only an unfinished training needs."""
+    shutil.rmtree(folder / TRAINING, ignore_errors=True)
+
+
+def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
+    """Write ``history.jsonl``, one object an epoch."""
+    lines = "".join(json.dumps(epoch) + "\n" for epoch in history)
+    write_file(folder / HISTORY, lines.encode())
+
+
+def flatten_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The tensors of an optimizer's state, named ``optimizer.PARAMETER.NAME``."""
+    return {
+        f"optimizer.{number}.{name}": value
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put the tensors of ``flatten_optimizer`` back."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".", 2)
+            state.setdefault(int(number), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

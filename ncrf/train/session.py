@@ -1,0 +1,131 @@
+"""One training from start to end: corpora, alphabets, vectors, network, epochs, test score."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from ncrf.config import Config, log_idle_keys
+from ncrf.data import corpora
+from ncrf.data.dataset import Dataset
+from ncrf.data.vocabulary import Vocabulary
+from ncrf.decode.predict import Predictor
+from ncrf.errors import ConfigError
+from ncrf.evaluate import Score, report_lines
+from ncrf.model import folder, pretrained
+from ncrf.model.labeler import build_labeler, choose_device
+from ncrf.train import checkpoint, warm_start
+from ncrf.train.minibatch import Trainer
+
+logger = logging.getLogger(__name__)
+
+_SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
+
+
+def train_model(config: Config) -> Predictor:
+    """Train as the config says; returns the best model, which is in ``model_dir`` as well.
+
+    The global random state of torch and its number of threads are as they were afterwards.
+    """
+    log_idle_keys(config)
+    files = config.files
+    if files.model_dir is None or files.train_dir is None:
+        raise ConfigError("training needs train_dir and model_dir")
+    model_dir = Path(files.model_dir)
+    checkpoint.check_folder(model_dir, resume=files.resume, overwrite=files.overwrite)
+    device = choose_device(config)
+    with torch.random.fork_rng(), _threads(config):
+        torch.manual_seed(config.run.seed)
+        corpus = corpora.load_corpus(config, files.train_dir)
+        scheme = corpora.settle_scheme(config, corpus)
+        vocabulary = Vocabulary.build(
+            corpus, scheme, number_normalized=config.corpus.number_normalized
+        )
+        init_from = files.init_from
+        if init_from is not None:
+            vocabulary = warm_start.extend_vocabulary(
+                warm_start.read_vocabulary(init_from), vocabulary
+            )
+        corpora.log_alphabets(vocabulary)
+        vectors = pretrained.load(config, vocabulary, corpus)
+        config = vectors.resolved(config)
+        labeler = build_labeler(config, vocabulary)
+        vectors.fill(labeler)
+        if init_from is not None:
+            warm_start.copy_weights(init_from, labeler)
+        labeler.representation.freeze(config.training.freeze, tuple(vocabulary.features))
+        predictor = Predictor(labeler.to(device), vocabulary, config, vectors.new_words)
+        dev = _encode(predictor, files.dev_dir)
+        test = _encode(predictor, files.test_dir)
+        trainer = Trainer(
+            labeler,
+            vocabulary.encode(corpus),
+            config,
+            model_dir,
+            vocabulary,
+            _scorer(predictor, dev),
+        )
+        _prepare_folder(config, model_dir, vocabulary, trainer)
+        trainer.run()
+    if dev is None:
+        logger.info("no dev_dir: the last epoch is kept")
+    if test is not None:
+        _log_score("test", predictor.score(test))
+    if config.words.vectors_in_model and vectors.new_words is not None:
+        vectors.new_words.store(model_dir)
+    checkpoint.finish(model_dir)
+    return predictor
+
+
+@contextmanager
+def _threads(config: Config) -> Iterator[None]:
+    """Compute with the number of threads that the config asks for, or that suits its batches."""
+    before = torch.get_num_threads()
+    few = config.training.batch_size <= _SMALL_BATCH
+    torch.set_num_threads(config.run.threads or (1 if few else len(os.sched_getaffinity(0))))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _encode(predictor: Predictor, path: str | None) -> Dataset | None:
+    """A labelled corpus in the model's ids; labels that training has not are said once."""
+    if path is None:
+        return None
+    vocabulary = predictor.vocabulary
+    corpus = corpora.load_corpus(predictor.config, path, features=tuple(vocabulary.features))
+    dataset = vocabulary.encode(corpus, predictor.new_words)
+    unseen = dataset.label_strings[len(vocabulary.labels) :]
+    if unseen:
+        logger.warning("%s: labels that training has not: %s", path, ", ".join(unseen))
+    return dataset
+
+
+def _scorer(predictor: Predictor, dev: Dataset | None) -> Callable[[], Score] | None:
+    if dev is None:
+        return None
+    return lambda: predictor.score(dev)
+
+
+def _prepare_folder(
+    config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer
+) -> None:
+    """Begin in a clean folder, or go on where an unfinished training stopped."""
+    if config.files.resume and checkpoint.folder_state(model_dir) == "unfinished":
+        trainer.restore()
+        return
+    checkpoint.clear_folder(model_dir)
+    checkpoint.begin(model_dir)
+    folder.write_description(model_dir, config, vocabulary)
+
+
+def _log_score(name: str, score: Score) -> None:
+    logger.info("%s:", name)
+    for line in report_lines(score):
+        logger.info("%s", line)

@@ -1,0 +1,77 @@
+"""Words that training did not see: their vectors, wherever they come from, and a word if not."""
+
+import numpy as np
+import pytest
+
+from ncrf import Tagger
+from ncrf.cli import main
+from tests.conftest import SAMPLE, small_keys
+
+NEW = ["Anna", "saw", "Zyxburgh"]
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """A vector file with a word that no sample file has."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "vectors.txt"
+    rows = {word: rng.normal(size=8) for word in ("Anna", "saw", "the", "zyxburgh")}
+    lines = (f"{word} {' '.join(f'{x:.4f}' for x in row)}" for word, row in rows.items())
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def train(tmp_path, vectors, **keys):
+    keys = {"word_emb_dir": str(vectors), "dev_dir": None, "iteration": 1, **keys}
+    return Tagger.train(small_keys(tmp_path / "model", **keys))
+
+
+def emissions(tagger, words):
+    """P of every label of the last word, as a list: what a new vector changes."""
+    (prediction,) = tagger.predict([words], nbest=50)
+    return [labeling.probability for labeling in prediction.nbest]
+
+
+def test_new_words_have_their_rows_untrained_and_by_lower_case(tmp_path, vectors):
+    tagger = train(tmp_path, vectors)
+    assert "Zyxburgh" not in tagger.vocabulary.words
+    with_row = emissions(tagger, NEW)
+    assert with_row == emissions(Tagger.load(tmp_path / "model"), NEW)
+    # The same characters without a row: the digits keep the character layer's input equal.
+    vectors.unlink()
+    assert with_row != pytest.approx(emissions(Tagger.load(tmp_path / "model"), NEW), abs=1e-6)
+
+
+def test_without_the_file_there_is_one_warning_with_the_count(tmp_path, vectors, capsys):
+    train(tmp_path, vectors)
+    vectors.unlink()
+    raw = tmp_path / "raw"
+    raw.write_text("Anna\nsaw\nZyxburgh\nQwrt\n\nZyxburgh\n")
+    command = ["decode", "--raw", str(raw), "--loadmodel", str(tmp_path / "model")]
+    assert main([*command, "--output", str(tmp_path / "out"), "--threads", "1"]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "not at hand" in line]
+    known = Tagger.load(tmp_path / "model").vocabulary.words
+    count = sum(word not in known for word in raw.read_text().split())
+    assert len(warnings) == 1 and f"{count} words" in warnings[0] and str(vectors) in warnings[0]
+
+
+def test_vectors_can_be_kept_in_the_model(tmp_path, vectors):
+    tagger = train(tmp_path, vectors, vectors_in_model=True)
+    expected = emissions(tagger, NEW)
+    vectors.unlink()
+    again = Tagger.load(tmp_path / "model")
+    assert emissions(again, NEW) == pytest.approx(expected, abs=1e-3)  # float16 rows
+    again.save(tmp_path / "copy")
+    assert emissions(Tagger.load(tmp_path / "copy"), NEW) == emissions(again, NEW)
+
+
+def test_results_do_not_depend_on_the_test_file_named_in_training(tmp_path, vectors):
+    keys = {"dev_dir": str(SAMPLE / "test.bioes")}
+    for name in ("with", "without"):
+        test = {"test_dir": str(SAMPLE / "train.bioes")} if name == "with" else {}
+        train(tmp_path / name, vectors, **keys, **test)
+    first, second = (
+        (tmp_path / name / "model" / "model.safetensors").read_bytes()
+        for name in ("with", "without")
+    )
+    assert first == second

@@ -1,0 +1,140 @@
+"""The contract of every registered layer, so that a new one is tested as soon as it is there."""
+
+import pytest
+import torch
+
+from ncrf.config.schema import Chars, WordLayer
+from ncrf.model.char_layers import CHAR_LAYERS
+from ncrf.model.word_layers import WORD_LAYERS
+
+WIDTH = 6
+LENGTHS = torch.tensor([1, 5, 3, 4])
+
+
+def char_layer(name):
+    torch.manual_seed(0)
+    return CHAR_LAYERS.get(name)(Chars(char_seq_feature=name, char_hidden_dim=8), WIDTH)
+
+
+def word_layer(name, **keys):
+    torch.manual_seed(0)
+    chosen = WordLayer(word_seq_feature=name, hidden_dim=10, cnn_layer=2, **keys)
+    return WORD_LAYERS.get(name)(chosen, WIDTH, dropout=0.0)
+
+
+def padded(lengths, filler=0.0):
+    """Random rows ``[B,L,WIDTH]``, ``filler`` beyond each length; the rows do not depend on it."""
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(len(lengths), int(lengths.max()), WIDTH, generator=generator)
+    mask = torch.arange(rows.shape[1]) < lengths[:, None]
+    return rows.masked_fill(~mask.unsqueeze(2), filler), mask
+
+
+def assert_gradient_reaches_all(layer, output):
+    output.square().sum().backward()
+    for name, parameter in layer.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def assert_round_trip(make, run):
+    first, second = make(), make()
+    for parameter in second.parameters():
+        torch.nn.init.normal_(parameter)
+    assert not torch.equal(run(first), run(second))
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(run(first), run(second))
+
+
+@pytest.mark.parametrize("name", list(CHAR_LAYERS))
+class TestCharLayers:
+    def test_shape_and_gradient(self, name):
+        layer = char_layer(name)
+        output = layer(padded(LENGTHS)[0], LENGTHS)
+        assert output.shape == (4, layer.output_size)
+        assert_gradient_reaches_all(layer, output)
+
+    def test_state_round_trip(self, name):
+        rows, _ = padded(LENGTHS)
+        assert_round_trip(lambda: char_layer(name).eval(), lambda layer: layer(rows, LENGTHS))
+
+    def test_padding_and_order_change_nothing(self, name):
+        layer = char_layer(name).eval()
+        rows, _ = padded(LENGTHS)
+        together = layer(rows, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            alone = layer(rows[row : row + 1, :length], LENGTHS[row : row + 1])
+            torch.testing.assert_close(alone[0], together[row], atol=1e-6, rtol=0)
+        order = torch.tensor([2, 0, 3, 1])
+        moved = layer(rows[order], LENGTHS[order])
+        torch.testing.assert_close(moved, together[order], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", list(WORD_LAYERS))
+class TestWordLayers:
+    def test_shape_and_gradient(self, name):
+        layer = word_layer(name)
+        rows, mask = padded(LENGTHS)
+        output = layer(rows, mask, LENGTHS)
+        assert output.shape == (*mask.shape, layer.output_size)
+        assert_gradient_reaches_all(layer, output[mask])
+
+    def test_state_round_trip(self, name):
+        rows, mask = padded(LENGTHS)
+        assert_round_trip(
+            lambda: word_layer(name).eval(), lambda layer: layer(rows, mask, LENGTHS)[mask]
+        )
+
+    @pytest.mark.parametrize("training", [False, True])
+    def test_padding_and_order_change_nothing(self, name, training):
+        """In training too (without dropout): statistics come from real positions only."""
+        if training and name == "CNN":
+            self.check_statistics_over_real_positions()
+            return
+        layer = word_layer(name).train(training)
+        rows, mask = padded(LENGTHS, filler=7.0)
+        together = layer(rows, mask, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            one = slice(row, row + 1)
+            alone = layer(rows[one, :length], mask[one, :length], LENGTHS[one])
+            torch.testing.assert_close(alone[0], together[row, :length], atol=1e-6, rtol=0)
+        order = torch.tensor([2, 0, 3, 1])
+        moved = layer(rows[order], mask[order], LENGTHS[order])
+        torch.testing.assert_close(moved[mask[order]], together[order][mask[order]])
+
+    def check_statistics_over_real_positions(self):
+        """More padding, filled with other numbers, leaves outputs and statistics alone."""
+        rows, mask = padded(LENGTHS)
+        wider = torch.cat([rows.masked_fill(~mask.unsqueeze(2), 9.0), rows + 5], dim=1)
+        wider_mask = torch.cat([mask, torch.zeros_like(mask)], dim=1)
+        narrow, wide = word_layer("CNN"), word_layer("CNN")
+        expected = narrow(rows, mask, LENGTHS)[mask]
+        torch.testing.assert_close(wide(wider, wider_mask, LENGTHS)[wider_mask], expected)
+        for one, other in zip(narrow.buffers(), wide.buffers(), strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.parametrize(("layers", "both_ways"), [(1, True), (2, True), (2, False)])
+def test_recurrent_layers_equal_torch_on_packed_rows(name, layers, both_ways):
+    """The two one-way networks on padded rows give what torch gives on packed ones."""
+    layer = word_layer(name, lstm_layer=layers, bilstm=both_ways)
+    rows, mask = padded(LENGTHS)
+    ours, our_last = layer.recurrent(rows, LENGTHS)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        rows, LENGTHS, batch_first=True, enforce_sorted=False
+    )
+    theirs, final = layer.recurrent.rnn(packed)
+    theirs, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs, batch_first=True)
+    torch.testing.assert_close(ours[mask], theirs[mask], atol=1e-6, rtol=1e-5)
+    hidden = final[0] if name == "LSTM" else final
+    their_last = torch.cat(list(hidden[-2:] if both_ways else hidden[-1:]), dim=1)
+    torch.testing.assert_close(our_last, their_last, atol=1e-6, rtol=1e-5)
+
+
+def test_char_cnn_sees_no_padding():
+    """A word of one character: its convolution meets zeros on both sides, as torch pads."""
+    layer = char_layer("CNN").eval()
+    character = torch.randn(1, 1, WIDTH)
+    expected = layer.convolution.weight[:, :, 1] @ character[0, 0] + layer.convolution.bias
+    padded_word = torch.cat([character, torch.zeros(1, 4, WIDTH)], dim=1)
+    torch.testing.assert_close(layer(padded_word, torch.tensor([1]))[0], expected)

@@ -1,0 +1,165 @@
+"""The Tagger, as a Python user meets it."""
+
+import math
+
+import pytest
+
+import ncrf
+from ncrf import Tagger
+from ncrf.data.schemes import spans
+from ncrf.errors import InputError
+from tests.conftest import SAMPLE, small_keys
+
+SENTENCES = [["Anna", "met", "Bo", "in", "Oslo"], ["Reading"], [], ["the", "end", "."] * 30]
+
+
+def test_public_names():
+    assert ncrf.Tagger is Tagger
+    assert set(ncrf.__all__) == {"Config", "Tagger", "__version__", "load_config"}
+    with pytest.raises(AttributeError):
+        _ = ncrf.Taggre
+
+
+class TestPredict:
+    def test_in_the_order_given_one_label_a_word(self, tagger):
+        predictions = tagger.predict(SENTENCES)
+        assert [p.tokens for p in predictions] == SENTENCES
+        assert [len(p.labels) for p in predictions] == [len(s) for s in SENTENCES]
+        for sentence, together in zip(SENTENCES, predictions, strict=True):
+            alone = tagger.predict([sentence])[0]
+            assert alone.labels == together.labels
+            assert alone.probability == pytest.approx(together.probability, abs=1e-5)
+
+    def test_an_empty_sentence_has_one_certain_labeling(self, tagger):
+        (prediction,) = tagger.predict([[]], nbest=3, marginals=True)
+        assert prediction.labels == [] and prediction.probability == 1.0
+        assert [x.probability for x in prediction.nbest] == [1.0] and prediction.marginals == []
+
+    def test_nbest(self, tagger):
+        for prediction in tagger.predict(SENTENCES, nbest=4):
+            labelings = [tuple(x.labels) for x in prediction.nbest]
+            probabilities = [x.probability for x in prediction.nbest]
+            assert len(set(labelings)) == len(labelings) == (4 if prediction.tokens else 1)
+            assert probabilities == sorted(probabilities, reverse=True)
+            assert sum(probabilities) <= 1 + 1e-6
+            assert prediction.labels == list(labelings[0])
+            assert prediction.probability == probabilities[0]
+
+    def test_all_labelings_of_a_word_sum_to_one(self, tagger):
+        """More than there are is asked for: all come, and the whole probability with them."""
+        (prediction,) = tagger.predict([["Oslo"]], nbest=1000)
+        assert 1 < len(prediction.nbest) < 1000
+        assert math.fsum(x.probability for x in prediction.nbest) == pytest.approx(1, abs=1e-5)
+        # One word: its marginal is the probability of the labeling, and of the entity if one.
+        (prediction,) = tagger.predict([["Oslo"]], marginals=True)
+        assert prediction.marginals[0] == pytest.approx(prediction.probability, abs=1e-5)
+
+    def test_span_probability_is_the_total_of_the_labelings_that_have_it(self, tagger):
+        (prediction,) = tagger.predict([["Anna", "left"]], nbest=1000)
+        assert math.fsum(x.probability for x in prediction.nbest) == pytest.approx(1, abs=1e-5)
+        assert prediction.spans
+        for span in prediction.spans:
+            wanted = (span.label, span.start, span.end)
+            having = [x.probability for x in prediction.nbest if wanted in spans(x.labels)]
+            assert span.probability == pytest.approx(math.fsum(having), abs=1e-5)
+            assert span.text == " ".join(["Anna", "left"][span.start : span.end])
+
+    def test_any_sequence_of_strings_is_a_sentence(self, tagger):
+        (given_tuple,) = tagger.predict([("Anna", "left")])
+        assert given_tuple.labels == tagger.predict([["Anna", "left"]])[0].labels
+
+    @pytest.mark.parametrize(
+        ("sentences", "message"),
+        [
+            (["Anna left"], "sentence 0 is a string"),
+            ("Anna left", "the sentences are one string"),
+            ([["Anna"], ["left", ""]], "sentence 1, word 1"),
+            ([["Anna", 5]], "sentence 0, word 1"),
+            ([{"POS": ["N"]}], "has no 'words'"),
+        ],
+    )
+    def test_wrong_sentences_are_named(self, tagger, sentences, message):
+        with pytest.raises(InputError, match=message):
+            tagger.predict(sentences)
+
+    def test_stream_is_lazy_and_equal(self, tagger):
+        taken = []
+
+        def sentences():
+            for i in range(5000):
+                taken.append(i)
+                yield ["Anna", "left"] * (1 + i % 3)
+
+        stream = tagger.stream(sentences())
+        first = next(stream)
+        assert first.labels == tagger.predict([["Anna", "left"]])[0].labels
+        assert len(taken) < 5000
+        assert 1 + sum(1 for _ in stream) == 5000
+
+
+def test_evaluate_gives_fractions(tagger):
+    score = tagger.evaluate(SAMPLE / "test.bioes")
+    for value in (score.precision, score.recall, score.f1, score.accuracy):
+        assert 0 < value <= 1
+    assert set(score.per_type) == {"LOC", "MISC", "ORG", "PER"}
+
+
+def test_save_and_load(tagger, tmp_path):
+    tagger.save(tmp_path / "copy")
+    copy = Tagger.load(tmp_path / "copy")
+    assert copy.predict(SENTENCES) == tagger.predict(SENTENCES)
+    with pytest.raises(InputError, match="finished model"):
+        tagger.save(tmp_path / "copy")
+
+
+def test_load_takes_keys_that_do_not_shape_the_model(trained):
+    tagger = Tagger.load(trained, constraints="none", batch_size=1)
+    assert not tagger.predictor.labeler.inference.constrained
+    assert Tagger.load(trained).predictor.labeler.inference.constrained
+    with pytest.raises(InputError, match="hidden_dim"):
+        Tagger.load(trained, hidden_dim=300)
+
+
+def test_load_refuses_what_is_no_model(tmp_path, trained):
+    with pytest.raises(InputError, match="no such model folder"):
+        Tagger.load(tmp_path / "nothing")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in ("config.yaml", "alphabets.json", "model.safetensors"):
+        broken.joinpath(name).write_bytes((trained / name).read_bytes()[:-20])
+    with pytest.raises(InputError, match="broken"):
+        Tagger.load(broken)
+
+
+def test_features_are_needed_where_the_model_has_them(tmp_path):
+    keys = {"train_dir": str(SAMPLE / "dev.cappos.bioes"), "dev_dir": None, "iteration": 1}
+    tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
+    assert set(tagger.vocabulary.features) == {"Cap", "POS"}
+    sentence = {"words": ["Anna", "left"], "Cap": ["1", "0"], "POS": ["NNP", "VBD"]}
+    assert len(tagger.predict([sentence])[0].labels) == 2
+    with pytest.raises(InputError, match="feature 'Cap' is missing"):
+        tagger.predict([["Anna", "left"]])
+    with pytest.raises(InputError, match="'POS' has 1 values"):
+        tagger.predict([{**sentence, "POS": ["NNP"]}])
+
+
+def test_computed_features_need_no_column(tmp_path):
+    keys = {"feature": ["[Cap] emb_size=4 from=capitalization"], "iteration": 1}
+    tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
+    assert tagger.vocabulary.features["Cap"].id("initial") > 1
+    again = Tagger.load(tmp_path / "model")
+    assert again.predict(SENTENCES) == tagger.predict(SENTENCES)
+
+
+@pytest.mark.parametrize("size", [1, 10, 200])
+def test_the_batch_size_changes_nothing(trained, size):
+    lines = (SAMPLE / "test.bioes").read_text().strip().split("\n\n")
+    sentences = [[row.split(" ")[0] for row in block.split("\n")] for block in lines]
+    expected = Tagger.load(trained).predict(sentences, nbest=3)
+    forced = Tagger.load(trained, batch_size=size)
+    order = sorted(range(len(sentences)), key=lambda i: hash((i, 17)))
+    shuffled = forced.predict([sentences[i] for i in order], nbest=3)
+    for place, i in enumerate(order):
+        assert shuffled[place].labels == expected[i].labels
+        for one, other in zip(shuffled[place].nbest, expected[i].nbest, strict=True):
+            assert one.probability == pytest.approx(other.probability, abs=1e-5)

@@ -1,0 +1,235 @@
+"""Training: the best epoch is kept, a stopped training goes on as if it had not stopped."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from ncrf import Tagger, load_config
+from ncrf.errors import InputError, NcrfError
+from ncrf.model.folder import read_tensors
+from ncrf.train import checkpoint
+from ncrf.train.minibatch import Trainer
+from ncrf.train.optimizers import LearningRate, build_optimizer
+from tests.conftest import SAMPLE, small_keys
+
+
+def history(folder):
+    lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def timeless(entries):
+    return [
+        {k: v for k, v in entry.items() if k not in ("seconds", "sentences_per_second")}
+        for entry in entries
+    ]
+
+
+def test_a_model_learns_and_its_best_epoch_is_kept(trained):
+    entries = history(trained)
+    scores = [entry["dev"]["f1"] for entry in entries]
+    assert entries[-1]["loss"] < 0.5 * entries[0]["loss"]
+    best = [entry["epoch"] for entry in entries if entry["best"]][-1]
+    assert scores[best - 1] == max(scores) > 0.5
+    assert Tagger.load(trained).evaluate(SAMPLE / "test.bioes").f1 == pytest.approx(max(scores))
+
+
+def test_history_has_the_fields_of_the_contract(trained):
+    for number, entry in enumerate(history(trained), 1):
+        assert list(entry) == [
+            "epoch",
+            "loss",
+            "learning_rate",
+            "dev",
+            "best",
+            "seconds",
+            "sentences_per_second",
+        ]
+        assert set(entry["dev"]) == {"precision", "recall", "f1", "accuracy"}
+        assert entry["epoch"] == number
+        assert entry["learning_rate"] > 0
+
+
+def test_the_model_folder_holds_what_it_should(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert names == {"config.yaml", "alphabets.json", "model.safetensors", "history.jsonl"}
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        Tagger.train(small_keys(tmp_path / name))
+    Tagger.train(small_keys(tmp_path / "c", seed=7))
+    first, second, other = ((tmp_path / n / "model.safetensors").read_bytes() for n in "abc")
+    assert first == second != other
+
+
+def test_training_leaves_the_random_state_of_the_process_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    Tagger.train(small_keys(tmp_path / "model", iteration=1))
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimizer):
+    keys = {"iteration": 4, "optimizer": optimizer, "learning_rate": 0.01, "momentum": 0.5}
+    Tagger.train(small_keys(tmp_path / "whole", **keys))
+
+    class Stopped(Exception):
+        pass
+
+    step = Trainer._step
+
+    def stopping_step(trainer, rows, number):
+        if trainer.progress.epoch == 2 and number == 5:
+            raise Stopped
+        return step(trainer, rows, number)
+
+    monkeypatch.setattr(Trainer, "_step", stopping_step)
+    with pytest.raises(Stopped):
+        Tagger.train(small_keys(tmp_path / "broken", **keys))
+    monkeypatch.undo()
+    assert checkpoint.folder_state(tmp_path / "broken") == "unfinished"
+    Tagger.train(small_keys(tmp_path / "broken", resume=True, **keys))
+    whole, broken = (tmp_path / name for name in ("whole", "broken"))
+    assert timeless(history(whole)) == timeless(history(broken))
+    for name, values in read_tensors(whole / "model.safetensors").items():
+        assert torch.equal(values, read_tensors(broken / "model.safetensors")[name]), name
+
+
+def test_large_batches_are_computed_in_pieces_and_make_one_step(tmp_path):
+    keys = {"dropout": 0, "unk_singleton": 0, "batch_size": 40, "iteration": 1, "bucket": False}
+    Tagger.train(small_keys(tmp_path / "whole", **keys))
+    Tagger.train(small_keys(tmp_path / "pieces", max_batch_tokens=100, **keys))
+    whole, pieces = (read_tensors(tmp_path / n / "model.safetensors") for n in ("whole", "pieces"))
+    for name, values in whole.items():
+        torch.testing.assert_close(pieces[name], values, atol=2e-5, rtol=1e-4)
+
+
+def test_clip_bounds_the_gradient(tmp_path):
+    """With a tiny bound the weights hardly move; l2 and momentum are off."""
+    keys = {"iteration": 1, "l2": 0, "learning_rate": 0.1}
+    moved = {}
+    for clip in (None, 1e-6):
+        folder = tmp_path / str(clip)
+        Tagger.train(small_keys(folder, clip=clip, **keys))
+        moved[clip] = read_tensors(folder / "model.safetensors")["inference.crf.transitions"]
+    assert moved[None].abs().max() > 1e-2
+    assert moved[1e-6].abs().max() < 1e-4
+
+
+def test_long_sentences_are_skipped_loudly_in_training_alone(tmp_path, caplog):
+    lengths = [len(s.split("\n")) for s in (SAMPLE / "dev.bioes").read_text().strip().split("\n\n")]
+    longer = sum(length > 8 for length in lengths)
+    with caplog.at_level(logging.INFO, "ncrf"):
+        Tagger.train(small_keys(tmp_path / "model", MAX_SENTENCE_LENGTH=8, iteration=1))
+    assert f"skips {longer} of {len(lengths)} sentences" in caplog.text
+    assert 0 < longer < len(lengths)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "ncrf.model.labeler.Labeler.loss", lambda self, batch: self(batch).sum() * float("nan")
+    )
+    with pytest.raises(NcrfError, match=r"loss is nan in epoch 1, batch 1 \(sentences at lines"):
+        Tagger.train(small_keys(tmp_path / "model"))
+
+
+def test_without_dev_the_last_epoch_is_kept(tmp_path, caplog):
+    with caplog.at_level(logging.INFO, "ncrf"):
+        Tagger.train(small_keys(tmp_path / "model", dev_dir=None, iteration=2))
+    assert "no dev_dir: the last epoch is kept" in caplog.text
+    assert [entry["dev"] for entry in history(tmp_path / "model")] == [None, None]
+
+
+def test_patience_ends_the_training(tmp_path):
+    keys = small_keys(tmp_path / "model", patience=2, iteration=30, learning_rate=1e-6)
+    Tagger.train(keys)
+    assert len(history(tmp_path / "model")) < 30
+
+
+class TestModelFolder:
+    def test_unset(self):
+        with pytest.raises(InputError, match="model_dir"):
+            Tagger.train({"train_dir": str(SAMPLE / "dev.bioes"), "model_dir": None})
+
+    def test_finished_needs_overwrite(self, trained, tmp_path):
+        before = (trained / "model.safetensors").read_bytes()
+        with pytest.raises(InputError, match="overwrite=True"):
+            Tagger.train(small_keys(trained))
+        assert (trained / "model.safetensors").read_bytes() == before
+
+    def test_unfinished_names_both_ways_on(self, tmp_path):
+        (tmp_path / "model" / "training").mkdir(parents=True)
+        with pytest.raises(InputError, match=r"resume=True.*overwrite=True"):
+            Tagger.train(small_keys(tmp_path / "model"))
+
+    def test_anything_else_is_not_touched(self, tmp_path):
+        (tmp_path / "thesis.tex").write_text("years of work")
+        for way in ({}, {"overwrite": True}, {"resume": True}):
+            with pytest.raises(InputError, match="not a model folder"):
+                Tagger.train(small_keys(tmp_path, **way))
+        assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+    def test_overwrite_replaces_a_finished_model(self, tmp_path):
+        Tagger.train(small_keys(tmp_path / "model", iteration=1))
+        Tagger.train(small_keys(tmp_path / "model", iteration=1, overwrite=True, seed=3))
+        assert len(history(tmp_path / "model")) == 1
+
+
+def training_keys(**keys):
+    return load_config(keys, check_files=False).training
+
+
+class TestLearningRate:
+    def test_decay_is_that_of_ncrfpp(self):
+        rate = LearningRate(training_keys(learning_rate=0.015, lr_decay=0.05))
+        assert [rate.at(i, 1.0) for i in (0, 1, 10)] == pytest.approx([0.015, 0.015 / 1.05, 0.01])
+
+    @pytest.mark.parametrize(("schedule", "later"), [("auto", 0.03), ("decay", 0.02)])
+    def test_other_optimizers_decay_only_when_asked(self, schedule, later):
+        keys = training_keys(
+            optimizer="adam", learning_rate=0.03, lr_decay=0.05, lr_schedule=schedule
+        )
+        assert LearningRate(keys).at(10, 1.0) == pytest.approx(later)
+
+    def test_cosine_ends_at_zero_after_warmup(self):
+        keys = training_keys(lr_schedule="cosine", warmup=1, iteration=5, learning_rate=0.1)
+        rate = LearningRate(keys)
+        assert rate.at(0, 0.5) == pytest.approx(0.05)
+        assert rate.at(0, 1.0) == pytest.approx(0.1)
+        assert rate.at(3, 0.0) == pytest.approx(0.05)
+        assert rate.at(4, 1.0) == pytest.approx(0.0, abs=1e-12)
+
+    def test_plateau_halves_after_epochs_without_a_rise(self):
+        rate = LearningRate(training_keys(lr_schedule="plateau", learning_rate=0.1, dev_dir="dev"))
+        for rose in (True, False, False):
+            rate.epoch_done(rose)
+        assert rate.at(3, 1.0) == pytest.approx(0.1)
+        rate.epoch_done(False)
+        assert rate.at(4, 1.0) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"),
+    [
+        ("sgd", torch.optim.SGD),
+        ("ADAM", torch.optim.Adam),
+        ("AdaGrad", torch.optim.Adagrad),
+        ("adadelta", torch.optim.Adadelta),
+        ("rmsprop", torch.optim.RMSprop),
+        ("AdamW", torch.optim.AdamW),
+    ],
+)
+def test_optimizers_are_found_in_any_case(name, cls):
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = build_optimizer([weight], training_keys(optimizer=name, l2=0.5))
+    assert type(optimizer) is cls
+    assert optimizer.param_groups[0]["weight_decay"] == 0.5
+    weight.grad = torch.tensor([1.0, 0.0])
+    optimizer.step()
+    assert weight[0] < 1.0 and np.isfinite(weight.detach().numpy()).all()
