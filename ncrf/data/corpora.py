@@ -9,7 +9,7 @@ from ncrf.data.classification import read_classification
 from ncrf.data.columns import CorpusReader, Labels, read_columns
 from ncrf.data.dataset import InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
-from ncrf.data.schemes import PLAIN, SchemeDetector, scheme_name
+from ncrf.data.schemes import PLAIN, SchemeDetector, faults, scheme_name
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError
 
@@ -92,6 +92,24 @@ def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
     trained = "" if target == source else f", trained as {target}"
     logger.info("label scheme: %s (%s)%s", source, how, trained)
     return LabelScheme(source, target, keys.label_delimiter)
+
+
+def refuse_illegal(corpus: InternedCorpus, scheme: LabelScheme) -> None:
+    """InputError, with its line, for the first label that the scheme forbids where it stands.
+
+    ``constraints=all`` gives such a labeling no probability at all. Labels that are converted
+    from another scheme are well-formed.
+    """
+    if scheme.source != scheme.target:
+        return
+    for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True):
+        for fault in faults(labels, scheme.target, scheme.delimiter):
+            raise InputError(
+                f"constraints=all forbids {fault.reason}",
+                file=corpus.file,
+                line=line + fault.position,
+                remedy=f"a well-formed labeling in {scheme.target}, or constraints=decode",
+            )
 
 
 def marks_spans(config: Config, scheme: LabelScheme) -> bool:

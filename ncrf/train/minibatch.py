@@ -16,10 +16,11 @@ from torch import nn
 from tqdm import tqdm
 
 from ncrf.config import Config
+from ncrf.crf import RowError
 from ncrf.data.batch import UnknownReplacement, make_batch, pieces, training_batches
 from ncrf.data.dataset import Dataset, IntArray
 from ncrf.data.vocabulary import Vocabulary
-from ncrf.errors import NcrfError
+from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, history_scores
 from ncrf.model import folder
 from ncrf.model.labeler import Labeler
@@ -174,7 +175,10 @@ class Trainer:
                 replacement=self._replacement,
                 rng=self._rng,
             ).to(self.labeler.device)
-            loss = self.labeler.loss(batch)
+            try:
+                loss = self.labeler.loss(batch)
+            except RowError as error:
+                raise self._at_its_line(error, piece) from error
             (loss * scale).backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         if not np.isfinite(total):
@@ -183,6 +187,11 @@ class Trainer:
             nn.utils.clip_grad_norm_(self._trainable, keys.clip)
         self._optimizer.step()
         return total
+
+    def _at_its_line(self, error: RowError, rows: IntArray) -> NcrfError:
+        """What the CRF says of a row, with the place of its sentence in the corpus."""
+        line = int(self.train_set.lines[rows[error.row]])
+        return InputError(str(error), file=self.train_set.file, line=line)
 
     def _pieces(self, rows: IntArray) -> list[IntArray]:
         lengths = self.train_set.lengths

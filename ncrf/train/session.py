@@ -43,6 +43,8 @@ def train_model(config: Config) -> Predictor:
         torch.manual_seed(config.run.seed)
         corpus = corpora.load_corpus(config, files.train_dir)
         scheme = corpora.settle_scheme(config, corpus)
+        if config.inference.constraints == "all":
+            corpora.refuse_illegal(corpus, scheme)
         vocabulary = Vocabulary.build(
             corpus, scheme, number_normalized=config.corpus.number_normalized
         )

@@ -139,6 +139,32 @@ def test_a_loss_that_is_not_finite_stops_with_the_place(tmp_path, monkeypatch):
         Tagger.train(small_keys(tmp_path / "model"))
 
 
+@pytest.mark.parametrize("constraints", ["all", "decode"])
+def test_a_forbidden_gold_labeling_is_refused_only_where_it_has_no_probability(
+    tmp_path, constraints
+):
+    corpus = tmp_path / "train.bio"
+    corpus.write_text("Anna B-PER\nleft O\n\nBo B-PER\nBo I-LOC\n\n")
+    keys = {"train_dir": str(corpus), "dev_dir": None, "iteration": 1, "constraints": constraints}
+    if constraints == "decode":
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+        return
+    with pytest.raises(InputError, match=rf"^{corpus}:5: .*I-LOC after B-PER"):
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+    assert not (tmp_path / "model").exists()
+
+
+def test_numbers_that_are_not_finite_stop_with_the_sentence(tmp_path, monkeypatch):
+    forward = torch.nn.Linear.forward
+
+    def broken(layer, states):
+        return forward(layer, states) * float("nan")
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", broken)
+    with pytest.raises(InputError, match=r"dev.bioes:\d+: row \d+"):
+        Tagger.train(small_keys(tmp_path / "model"))
+
+
 def test_without_dev_the_last_epoch_is_kept(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "ncrf"):
         Tagger.train(small_keys(tmp_path / "model", dev_dir=None, iteration=2))
