@@ -85,13 +85,20 @@ def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
         source, how = detector.scheme(), "detected"
     else:
         source, how = scheme_name(keys.input_scheme), "declared"
-    target = source
-    if source != PLAIN:
-        wanted = "BIO" if keys.tag_scheme == "keep" and source == "IOB1" else keys.tag_scheme
-        target = source if wanted == "keep" else scheme_name(wanted)
+    target = trained_scheme(config, source)
     trained = "" if target == source else f", trained as {target}"
     logger.info("label scheme: %s (%s)%s", source, how, trained)
     return LabelScheme(source, target, keys.label_delimiter)
+
+
+def trained_scheme(config: Config, source: str) -> str:
+    """The scheme that a model is trained in, given that of its corpus; never IOB1."""
+    if source == PLAIN:
+        return source
+    wanted = config.corpus.tag_scheme
+    if wanted == "keep":
+        return scheme_name("BIO") if source == "IOB1" else source
+    return scheme_name(wanted)
 
 
 def refuse_illegal(corpus: InternedCorpus, scheme: LabelScheme) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ncrf.config import Config
 from ncrf.data.alphabet import normalize_digits
 from ncrf.data.columns import CorpusReader
-from ncrf.data.corpora import open_corpus
+from ncrf.data.corpora import open_corpus, trained_scheme
 from ncrf.data.ill_formed import Findings, IllFormed
 from ncrf.data.schemes import PLAIN, SchemeDetector, convert, scheme_name, spans
 from ncrf.data.sentence import ColumnFormat, Sentence
@@ -181,7 +181,7 @@ class Inspector:
         expected = self._first.scheme if self._first else None
         delimiter = self._config.corpus.label_delimiter
         own = report.scheme or PLAIN
-        target = self._target or self._trained_in(own)
+        target = self._target or trained_scheme(self._config, own)
         found = IllFormed(own, delimiter, self._keep)
         in_expected = None
         if PLAIN not in (own, expected) and expected not in (own, None):
@@ -204,13 +204,6 @@ class Inspector:
             found = in_expected
         report.ill_formed = found if own != PLAIN else None
 
-    def _trained_in(self, source: str) -> str:
-        """The scheme of a model whose training file has the scheme ``source``."""
-        wanted = self._config.corpus.tag_scheme
-        if source == PLAIN or (wanted == "keep" and source != "IOB1"):
-            return source
-        return scheme_name("BIO" if wanted == "keep" else wanted)
-
     def _note_new_labels(
         self, labels: Iterable[str], sentence: Sentence, report: FileReport
     ) -> None:
@@ -225,7 +218,7 @@ class Inspector:
 
     def _take_as_first(self, report: FileReport) -> None:
         self._first = report
-        self._target = self._trained_in(report.scheme) if report.scheme else None
+        self._target = trained_scheme(self._config, report.scheme) if report.scheme else None
         if self._config.corpus.number_normalized:
             self._first_normalized = set(map(normalize_digits, report.words))
 

@@ -6,7 +6,7 @@ import gzip
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,9 +43,18 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         raise NcrfError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _open(path: Path, mode: str, *, packed: bool) -> IO[Any]:
-    binary: Any = gzip.open(path, "wb") if packed else open(path, "wb")  # noqa: SIM115
-    return binary if "b" in mode else io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+@contextmanager
+def _open(path: Path, mode: str, *, packed: bool) -> Iterator[IO[Any]]:
+    with open(path, "wb") as raw, ExitStack() as stack:
+        binary: Any = raw
+        if packed:
+            # Neither name nor time stands in the file: the same text gives the same bytes.
+            binary = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+        if "b" in mode:
+            yield binary
+        else:
+            with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+                yield text
 
 
 def write_file(path: str | Path, content: bytes) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ncrf.data.dataset import StringTable
 from ncrf.data.label_tables import Bools, Ints, SpanTables
 from ncrf.data.labels import check_policy
 from ncrf.data.schemes import detect_scheme
@@ -274,16 +275,8 @@ class _Flat(NamedTuple):
     offsets: Ints
 
 
-class _Numbering(dict[str, int]):
-    """Gives each new label the next id, at a dictionary's speed."""
-
-    def __missing__(self, label: str) -> int:
-        self[label] = number = len(self)
-        return number
-
-
 def _flatten(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> _Flat:
-    number = _Numbering()
+    number = StringTable()
     wanted: list[int] = []
     found: list[int] = []
     offsets = [0]

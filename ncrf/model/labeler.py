@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from ncrf.config import Config
+from ncrf.config import Config, choices_of
 from ncrf.data.batch import Batch
 from ncrf.data.label_tables import legal_transitions
 from ncrf.data.vocabulary import Vocabulary
@@ -88,18 +90,31 @@ def input_sizes(config: Config, vocabulary: Vocabulary) -> InputSizes:
     )
 
 
+def own_keys(config: Config, key: str) -> tuple[Any, ...]:
+    """The key group that the chosen layer has for itself (``add_choice``), if it has one."""
+    group = choices_of(key).get(config.value(key))
+    return () if group is None else (config.group(group),)
+
+
 def build_labeler(config: Config, vocabulary: Vocabulary) -> Labeler:
     """The network that a config describes, freshly initialized from torch's random state."""
     scheme = vocabulary.scheme
     legal = legal_transitions(vocabulary.labels.strings, scheme.target, scheme.delimiter)
     dropout = config.network.dropout
     representation = WordRepresentation(
-        config.words, config.chars, input_sizes(config, vocabulary), dropout
+        config.words,
+        config.chars,
+        input_sizes(config, vocabulary),
+        dropout,
+        own_keys(config, "char_seq_feature"),
     )
     word_layer = None
     if config.word_layer.use_word_seq:
         word_layer = WORD_LAYERS.get(config.word_layer.word_seq_feature)(
-            config.word_layer, representation.output_size, dropout
+            config.word_layer,
+            representation.output_size,
+            dropout,
+            *own_keys(config, "word_seq_feature"),
         )
     classify = config.corpus.sentence_classification
     chain = "CRF" if config.inference.use_crf and not classify else "softmax"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,8 +40,14 @@ class WordRepresentation(nn.Module):
     """
 
     def __init__(
-        self, word_keys: Words, char_keys: Chars, sizes: InputSizes, dropout: float
+        self,
+        word_keys: Words,
+        char_keys: Chars,
+        sizes: InputSizes,
+        dropout: float,
+        own_char_keys: tuple[Any, ...] = (),
     ) -> None:
+        """``own_char_keys`` holds the key group that a plugin's character layer has for itself."""
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.word_embedding = _embedding(*sizes.words) if word_keys.use_word_emb else None
@@ -53,7 +60,7 @@ class WordRepresentation(nn.Module):
         if char_keys.use_char:
             self.char_embedding = _embedding(*sizes.characters)
             self.char_layer = CHAR_LAYERS.get(char_keys.char_seq_feature)(
-                char_keys, sizes.characters[1]
+                char_keys, sizes.characters[1], *own_char_keys
             )
             self.output_size += self.char_layer.output_size
         if not self.output_size:

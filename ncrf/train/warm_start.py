@@ -42,6 +42,7 @@ def extend_vocabulary(old: Vocabulary, new: Vocabulary) -> Vocabulary:
         labels=_extended(old.labels, new.labels),
         scheme=new.scheme,
         number_normalized=new.number_normalized,
+        corpus=new.corpus,
     )
 
 

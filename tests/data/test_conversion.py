@@ -120,11 +120,11 @@ class TestAllElseStays:
             "2-3\tNew York\t_\t_\t_\t_\t_\t_\t_\tEntity=B-LOC",
             "2\tNew\tNew\tPROPN\tNNP\t_\t1\tobj\t_\tLang=en|Entity=B-LOC|XEntity=B-LOC",
             "2.1\tx\tx\tX\tX\t_\t_\t_\t_\tEntity=B-LOC",
-            "3\tYork\tYork\tPROPN\tNNP\t_\t2\tflat\t_\tEntity=I-LOC",
+            "3\tYork\tYork\tPROPN\tNNP\t_\t2\tflat\t_\tXEntity=I-LOC|Entity=I-LOC",
             "",
         ]
         text = "\n".join(rows) + "\n"
-        expected = text.replace("Entity=I-LOC", "Entity=E-LOC")
+        expected = text.replace("|Entity=I-LOC", "|Entity=E-LOC")
         keys = {"file_format": "conllu", "label_column": "misc:Entity"}
         assert convert(tmp_path, text, "BIOES", **keys)[0].decode() == expected
         text = text.replace("IN", "O").replace("PROPN\tNNP", "PROPN\tB-LOC")

@@ -77,6 +77,8 @@ class TestOneFile:
         sentence, word = report.longest_sentence, report.longest_word
         assert (sentence.length, sentence.line) == (4, 3)
         assert (word.length, word.line, word.text) == (20, 19, "Internationalization")
+        (report,) = inspect("a O\n\nb O\n")  # of equals the first
+        assert (report.longest_sentence.line, report.longest_word.line) == (1, 1)
 
     def test_repeated_sentences(self, inspect):
         (report,) = inspect(TRAIN + "in O\n1996 O\n")

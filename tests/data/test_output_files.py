@@ -62,3 +62,10 @@ def test_a_pipe_is_written_not_replaced(tmp_path):
     write_file(pipe, b"through")
     reader.join(10)
     assert read == ["through"] and pipe.is_fifo()
+
+
+def test_the_same_text_packs_to_the_same_bytes(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        with replacing(tmp_path / name) as file:
+            file.write("text")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
