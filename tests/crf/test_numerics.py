@@ -1,0 +1,193 @@
+"""Accuracy: large scores, long rows, numbers that scaled space would lose."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ncrf.crf import forward_backward, log_partition, log_prob, marginals, nbest, viterbi
+from tests.crf.oracle import Row, by_row, cases, close, make_case
+
+MANY = settings(max_examples=60)
+
+
+def long_rows(scale: float, seed: int = 0):
+    """Uniform scores up to a bound on 200 words of 19 labels, in float32."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return (torch.rand(shape, generator=generator) * 2 - 1) * scale
+
+    labels = torch.randint(19, (4, 200), generator=generator)
+    return (draw(4, 200, 19), draw(19, 19), draw(19), draw(19)), labels
+
+
+def likelihood(scores, labels):
+    emissions, *others = scores
+    return log_prob(emissions, labels, *others)
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 30.0, 100.0])
+def test_float32_is_within_a_thousandth(scale):
+    scores, labels = long_rows(scale)
+    trained = [x.clone().requires_grad_() for x in scores]
+    exact = likelihood([x.double() for x in scores], labels)
+    for found in (likelihood(trained, labels), likelihood(scores, labels)):
+        # What rounding to float32 the result itself costs is not to be blamed on the recursion.
+        rounding = exact.abs() * torch.finfo(torch.float32).eps
+        assert ((found.double() - exact).abs() <= 1e-3 + rounding).all()
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_float32_is_within_a_millionth_of_large_totals(scale):
+    scores, labels = long_rows(scale)
+    trained = [x.clone().requires_grad_() for x in scores]
+    exact = [x.double() for x in scores]
+    largest = float(log_partition(*exact).abs().max())
+    found = likelihood(trained, labels)
+    assert float((found - likelihood(exact, labels)).detach().abs().max()) <= 1e-6 * largest
+    assert torch.isfinite(found).all()
+    found.sum().backward()
+    assert all(torch.isfinite(x.grad).all() for x in trained)
+
+
+def test_gradient_of_long_rows_in_float32():
+    scores, labels = long_rows(10.0)
+    low = [x.clone().requires_grad_() for x in scores]
+    high = [x.double().requires_grad_() for x in scores]
+    for leaves in (low, high):
+        likelihood(leaves, labels).sum().backward()
+    for a, b in zip(low, high, strict=True):
+        assert close(a.grad, b.grad, 1e-3)
+
+
+@MANY
+@given(cases(scale=1e4), st.integers(0, 1000))
+def test_enumeration_of_large_scores(case, seed):
+    labels = case.random_labels(seed)
+    emissions, *others = case.to(torch.float32).leaves().inputs
+    oracle = case.to(torch.float32).to(torch.float64)
+    found = log_prob(emissions, labels, *others)
+    rows = enumerate(oracle.rows())
+    scores = torch.stack([row.scores()[row.place(labels[b])] for b, row in rows])
+    assert close(found, scores - by_row(oracle, Row.log_z), 1e-6)
+    gradient = torch.autograd.grad(found.sum(), emissions, allow_unused=True)[0]
+    assert gradient is None or not gradient.isnan().any()
+    for b, row in enumerate(oracle.rows()):
+        assert close(marginals(*oracle.inputs)[b, row.positions], row.marginals(), 1e-6)
+
+
+def rows_that_dive(depth: float, steps: int, gap: int = 0) -> torch.Tensor:
+    """A label falls far behind, gets far ahead and falls back: both passes would lose it.
+
+    It does so in steps with gaps between them, in which a scaled vector can recover its scale.
+    """
+    change = depth / steps
+    changes = [-change] * steps + [change] * 2 * steps + [-change] * steps
+    falls = torch.zeros(len(changes) * (gap + 1), 2)
+    falls[:: gap + 1, 0] = torch.tensor(changes)
+    return falls.unsqueeze(0)
+
+
+@pytest.mark.parametrize("gap", [0, 3, 4])
+@pytest.mark.parametrize(
+    ("depth", "steps"),
+    [(30, 1), (60, 3), (100, 1), (100, 4), (100, 20), (500, 20), (900, 3), (900, 4), (5000, 1)],
+)
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_label_that_dives_is_not_lost(depth, steps, gap, gradient):
+    emissions = rows_that_dive(depth, steps, gap).requires_grad_(gradient)
+    apart = torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]])
+    found = log_partition(emissions, apart)
+    assert close(found, math.log(2), 1e-4)
+    assert close(marginals(emissions, apart), torch.full(emissions.shape, 0.5), 1e-4)
+    if gradient:
+        (derivative,) = torch.autograd.grad(found.sum(), emissions)
+        assert close(derivative, torch.full(emissions.shape, 0.5), 1e-4)
+    with torch.no_grad():
+        vectors = forward_backward(emissions.double(), apart)
+    totals = torch.logsumexp(vectors.alpha + vectors.beta, 2)
+    assert close(totals, torch.full(totals.shape, math.log(2)), 1e-4)
+
+
+@settings(max_examples=60)
+@given(cases(by_position=False, forbidden=0.6), st.booleans())
+def test_impossible_labels_alone_do_not_need_log_space(case, gradient):
+    def refuse(chain):
+        raise AssertionError("a row went through log space")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ncrf.crf.scaled.log_vectors", refuse)
+        log_partition(*(case.leaves() if gradient else case).inputs)
+        marginals(*case.inputs)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_extreme_rows_leave_their_neighbours_alone(gradient):
+    generator = torch.Generator().manual_seed(1)
+    calm = torch.randn(3, 8, 2, generator=generator)
+    wild = rows_that_dive(3000.0, 2)
+    emissions = torch.cat([calm[:1], wild, calm[1:]]).requires_grad_(gradient)
+    transitions = torch.randn(2, 2, generator=generator).requires_grad_(gradient)
+    found = log_partition(emissions, transitions)
+    alone = torch.cat([log_partition(row[None], transitions) for row in emissions])
+    assert torch.equal(found, alone)
+    assert close(found[1], by_row(dive_case(wild, transitions), Row.log_z)[0], 1e-6)
+    if gradient:
+        leaves = (emissions, transitions)
+        expected = torch.autograd.grad(alone.sum(), leaves)
+        for a, b in zip(torch.autograd.grad(found.sum(), leaves), expected, strict=True):
+            assert close(a, b, 1e-6)
+
+
+def dive_case(emissions, transitions):
+    case = make_case(0, batch=1, width=8, labels=2, mask="full").with_emissions(emissions.double())
+    zeros = torch.zeros(2, dtype=torch.float64)
+    return type(case)(case.emissions, transitions.detach().double(), zeros, zeros, case.mask)
+
+
+def test_large_negative_scores_that_mean_forbidden():
+    """The finite stand-ins for minus infinity that other code uses."""
+    case = make_case(2, labels=4, mask="full")
+    banned = case.transitions.clone()
+    banned[0] = -10_000.0
+    banned[2, 3] = -10_000.0
+    case = type(case)(case.emissions, banned, case.start, case.end, case.mask)
+    emissions, *others = case.to(torch.float32).leaves().inputs
+    assert close(log_partition(emissions, *others), by_row(case, Row.log_z), 1e-6)
+
+
+def test_per_position_scores_that_dive():
+    transitions = torch.zeros(1, 7, 2, 2)
+    transitions[0, :, 0, 1] = transitions[0, :, 1, 0] = -math.inf
+    transitions[0, ::2, 0, 0] = -700.0
+    transitions[0, 1::2, 0, 0] = 700.0
+    transitions[0, 6, 0, 0] = 0.0
+    found = log_partition(torch.zeros(1, 8, 2).requires_grad_(), transitions)
+    assert close(found, math.log(2), 1e-5)
+
+
+def test_fifteen_hundred_words():
+    emissions = torch.zeros(1, 1500, 7).requires_grad_()
+    found = log_partition(emissions, torch.zeros(7, 7))
+    assert close(found, 1500 * math.log(7), 1e-6)
+    (gradient,) = torch.autograd.grad(found.sum(), emissions)
+    assert close(gradient, torch.full((1, 1500, 7), 1 / 7), 1e-5)
+
+
+def test_probabilities_of_the_best_sum_to_one_at_most():
+    generator = torch.Generator().manual_seed(3)
+    emissions = torch.randn(2, 4, 3, generator=generator) * 20
+    found = nbest(emissions, torch.zeros(3, 3), n=81)
+    assert found.counts.tolist() == [81, 81]
+    assert close(found.log_probabilities.double().exp().sum(1), torch.ones(2), 1e-6)
+
+
+def test_best_score_among_near_ties_of_large_scores():
+    """Float32 sums of these would not tell the two best apart."""
+    emissions = torch.full((1, 400, 2), 1e4)
+    emissions[0, 200, 1] += 0.01
+    found = viterbi(emissions, torch.tensor([[0.0, -1e-6], [-1e-6, 0.0]]))
+    assert found.labels[0].tolist() == [1] * 400
