@@ -19,6 +19,12 @@ def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
     that would need another model.
     """
     place = Path(model_dir)
+    if (place / folder.TRAINING).exists() and not (place / folder.WEIGHTS).exists():
+        raise InputError(
+            "holds an unfinished training without a model yet",
+            file=place,
+            remedy="go on with it: resume=True",
+        )
     model_config, vocabulary = folder.read_description(place)
     config = merge_decode_config(model_config, decode)
     labeler = build_labeler(config, vocabulary)

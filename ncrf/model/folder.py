@@ -73,12 +73,6 @@ def read_description(folder: Path) -> tuple[Config, Vocabulary]:
     """Config and alphabets of a model folder; InputError for a missing or damaged one."""
     if not folder.is_dir():
         raise InputError("no such model folder", file=folder)
-    if not (folder / WEIGHTS).exists() and (folder / TRAINING).exists():
-        raise InputError(
-            "holds a training that has not finished its first epoch",
-            file=folder,
-            remedy="go on with it: resume=True",
-        )
     path = folder / ALPHABETS
     try:
         content = json.loads(path.read_bytes())

@@ -237,10 +237,8 @@ class Trainer:
         folder.write_tensors(self.model_dir / checkpoint.STATE, tensors, metadata)
 
     def restore(self) -> None:
-        """Go back to the last complete epoch of an unfinished training, if there is one."""
+        """Go back to the last complete epoch of an unfinished training."""
         path = self.model_dir / checkpoint.STATE
-        if not path.exists():
-            return
         tensors = folder.read_tensors(path)
         metadata = folder.read_metadata(path)
         self.progress = Progress(**json.loads(metadata["progress"]))

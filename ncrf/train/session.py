@@ -10,12 +10,12 @@ from pathlib import Path
 
 import torch
 
-from ncrf.config import Config, log_idle_keys
+from ncrf.config import Config, all_keys, log_idle_keys
 from ncrf.data import corpora
 from ncrf.data.dataset import Dataset
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
-from ncrf.errors import ConfigError
+from ncrf.errors import ConfigError, InputError
 from ncrf.evaluate import Score, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
@@ -24,6 +24,8 @@ from ncrf.train.minibatch import Trainer
 
 logger = logging.getLogger(__name__)
 
+# Groups that a resumed training may change, apart from its seed and corpus.
+_FREE_GROUPS = ("run", "files", "decoding")
 _SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
 
 
@@ -73,7 +75,11 @@ def train_model(config: Config) -> Predictor:
             _scorer(predictor, dev),
         )
         _prepare_folder(config, model_dir, vocabulary, trainer)
-        trainer.run()
+        try:
+            trainer.run()
+        except KeyboardInterrupt:
+            logger.info("interrupted after epoch %d; resume=True goes on", trainer.progress.epoch)
+            raise
     if dev is None:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
@@ -119,12 +125,33 @@ def _prepare_folder(
     config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer
 ) -> None:
     """Begin in a clean folder, or go on where an unfinished training stopped."""
-    if config.files.resume and checkpoint.folder_state(model_dir) == "unfinished":
+    if config.files.resume and (model_dir / checkpoint.STATE).exists():
+        _refuse_changes(config, model_dir, vocabulary)
         trainer.restore()
         return
     checkpoint.clear_folder(model_dir)
     checkpoint.begin(model_dir)
     folder.write_description(model_dir, config, vocabulary)
+
+
+def _refuse_changes(config: Config, model_dir: Path, vocabulary: Vocabulary) -> None:
+    """ConfigError if an unfinished training is to go on with other keys or another corpus."""
+    before, known = folder.read_description(model_dir)
+    old, new = before.flat(), config.flat()
+    free = {key.name for key in all_keys() if key.group in _FREE_GROUPS} | {"iteration", "patience"}
+    for name in new:
+        if name not in free - {"seed", "train_dir"} and old[name] != new[name]:
+            raise config.error(
+                name,
+                f"resume=True: {name} was {old[name]}, now it is {new[name]}",
+                "the same value, or overwrite=True to start anew",
+            )
+    if known != vocabulary:
+        raise InputError(
+            "resume=True: the corpus is not the one that training began with",
+            file=config.files.train_dir,
+            remedy="the same file, or overwrite=True to start anew",
+        )
 
 
 def _log_score(name: str, score: Score) -> None:

@@ -74,9 +74,11 @@ def test_training_leaves_the_random_state_of_the_process_alone(tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
-def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimizer):
+@pytest.mark.parametrize(("optimizer", "dev"), [("SGD", True), ("Adam", True), ("SGD", False)])
+def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimizer, dev):
     keys = {"iteration": 4, "optimizer": optimizer, "learning_rate": 0.01, "momentum": 0.5}
+    if not dev:
+        keys["dev_dir"] = None
     Tagger.train(small_keys(tmp_path / "whole", **keys))
 
     class Stopped(Exception):
@@ -94,11 +96,36 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimi
         Tagger.train(small_keys(tmp_path / "broken", **keys))
     monkeypatch.undo()
     assert checkpoint.folder_state(tmp_path / "broken") == "unfinished"
+    if not dev:
+        with pytest.raises(InputError, match="unfinished training without a model"):
+            Tagger.load(tmp_path / "broken")
     Tagger.train(small_keys(tmp_path / "broken", resume=True, **keys))
     whole, broken = (tmp_path / name for name in ("whole", "broken"))
     assert timeless(history(whole)) == timeless(history(broken))
     for name, values in read_tensors(whole / "model.safetensors").items():
         assert torch.equal(values, read_tensors(broken / "model.safetensors")[name]), name
+
+
+def test_an_unfinished_training_goes_on_only_as_it_began(tmp_path, monkeypatch):
+    def interrupt(trainer, rows, number):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "model"
+    step = Trainer._step
+    monkeypatch.setattr(
+        Trainer, "_step", lambda t, r, n: (interrupt if t.progress.epoch else step)(t, r, n)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        Tagger.train(small_keys(folder))
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="hidden_dim was 20, now it is 30"):
+        Tagger.train(small_keys(folder, resume=True, hidden_dim=30))
+    with pytest.raises(InputError, match="train_dir was"):
+        Tagger.train(small_keys(folder, resume=True, train_dir=str(SAMPLE / "test.bioes")))
+    with pytest.raises(InputError, match="seed was 42, now it is 1"):
+        Tagger.train(small_keys(folder, resume=True, seed=1))
+    Tagger.train(small_keys(folder, resume=True, iteration=3))
+    assert [entry["epoch"] for entry in history(folder)] == [1, 2, 3]
 
 
 def test_large_batches_are_computed_in_pieces_and_make_one_step(tmp_path):
