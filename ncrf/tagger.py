@@ -11,6 +11,7 @@ from typing import Any
 from ncrf.config import Config, load_config, model_folder
 from ncrf.data import corpora
 from ncrf.data.columns import Sentence
+from ncrf.data.partial import UNKNOWN_LABEL
 from ncrf.decode.load import load_predictor
 from ncrf.decode.predict import Prediction, Predictor, Wanted
 from ncrf.errors import InputError
@@ -21,6 +22,7 @@ from ncrf.train.session import train_model
 
 logger = logging.getLogger(__name__)
 
+_NO_FEATURES = ("words", "labels")
 _STREAM_WINDOW = 1000
 
 SentenceLike = Sequence[str] | Mapping[str, Sequence[str]]
@@ -73,7 +75,8 @@ class Tagger:
         """Label sentences; the predictions come in the order of the sentences.
 
         A sentence is a sequence of words, or a mapping ``{"words": [...], "POS": [...]}`` when
-        the model has feature columns. ``nbest`` adds that many labelings, best first (None or
+        the model has feature columns. With ``forced_labels=True`` the mapping may have ``labels``
+        to keep, ``?`` where none is given. ``nbest`` adds that many labelings, best first (None or
         0: none), ``marginals`` the probability of the printed label of each word.
         """
         wanted = Wanted(nbest=nbest or None, marginals=marginals)
@@ -121,7 +124,9 @@ class Tagger:
             if "words" not in given:
                 raise InputError(f"sentence {number} has no 'words'")
             words = given["words"]
-            features = {name: list(given[name]) for name in given if name != "words"}
+            features = {
+                name: list(given[name]) for name in given if name not in ("words", "labels")
+            }
         if isinstance(words, str):
             raise InputError(
                 f"sentence {number} is a string", remedy="split it into a list of words"
@@ -136,7 +141,23 @@ class Tagger:
                     remedy="a string of at least one character",
                 )
         self._check_features(features, len(words), number)
-        return Sentence(words=words, features=features)
+        return Sentence(
+            words=words, labels=self._forced(given, len(words), number), features=features
+        )
+
+    def _forced(self, given: SentenceLike, length: int, number: int) -> list[str] | None:
+        """The labels to decode around, under ``forced_labels=True``; ``?`` where none are given."""
+        if not self.config.decoding.forced_labels:
+            return None
+        if not isinstance(given, Mapping) or "labels" not in given:
+            return [UNKNOWN_LABEL] * length
+        labels = list(given["labels"])
+        if len(labels) != length:
+            raise InputError(
+                f"sentence {number}: {len(labels)} labels for {length} words",
+                remedy=f"one label, or {UNKNOWN_LABEL}, for each word",
+            )
+        return labels
 
     def _check_features(self, features: dict[str, list[str]], length: int, number: int) -> None:
         needed = set(self.vocabulary.features) - {

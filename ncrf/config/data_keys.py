@@ -191,6 +191,14 @@ class Corpus:
         shapes_model=True,
         used_when=_TAGGING,
     )
+    partial_labels: str = key(
+        "unknown",
+        "Which labels of the training file stand for several: unknown takes ? for any label, sets "
+        "takes A|B for one of these as well, none takes every label as it stands. The loss is then "
+        "that of all labelings that agree.",
+        choices=("none", "unknown", "sets"),
+        used_when=_TAGGING,
+    )
     max_sentence_length: int | None = key(
         None,
         "Training skips longer sentences and says how many; decoding never skips any. "
@@ -247,6 +255,12 @@ class Decoding:
         choices=("text", "json"),
     )
     marginals: bool = key(False, "Also write the probability of every single label.")
+    forced_labels: bool = key(
+        False,
+        "Keep the labels that the raw file gives, in the model's scheme, and decode the others, "
+        "written ?, around them.",
+        used_when=_TAGGING,
+    )
     decode_batch_tokens: int = key(
         16384,
         "How much is decoded at once, padding included, unless batch_size says otherwise.",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.data.alphabet import PADDING, UNKNOWN
@@ -37,7 +38,8 @@ class Batch:
         features: ``[F,B,L]``.
         mask: ``[B,L]`` True at words.
         lengths: ``[B]``.
-        labels: ``[B,L]`` (0 at padding), ``[B,1]`` in sentence classification, or None.
+        labels: ``[B,L]`` (0 at padding), ``[B,1]`` in sentence classification, or None; where
+            labels are known in part, ``[B,L,Y]`` Booleans, True for each that is possible.
         index: ``[B]`` each row's sentence number in the corpus.
     """
 
@@ -89,13 +91,15 @@ def make_batch(
     rows: IntArray,
     *,
     max_word_length: int = -1,
+    possible: NDArray[np.bool_] | None = None,
     replacement: UnknownReplacement | None = None,
     rng: np.random.Generator | None = None,
 ) -> Batch:
     """Cut the sentences ``rows [B]`` out of the corpus and pad them.
 
     ``max_word_length`` cuts longer words for the character layer (-1: none). ``replacement``,
-    which only training has, needs ``rng``.
+    which only training has, needs ``rng``. ``possible [labels, Y]`` tells what each label id of
+    the corpus stands for, where some stand for several.
     """
     starts = dataset.offsets[rows]
     lengths = dataset.offsets[rows + 1] - starts
@@ -118,7 +122,8 @@ def make_batch(
     if dataset.labels is not None:
         first = dataset.label_offsets[rows]
         label_place, labelled = _padded_places(first, dataset.label_offsets[rows + 1] - first)
-        labels = torch.from_numpy(np.where(labelled, dataset.labels[label_place], 0))
+        ids = np.where(labelled, dataset.labels[label_place], 0)
+        labels = torch.from_numpy(ids if possible is None else possible[ids])
     return Batch(
         words=torch.from_numpy(words),
         characters=torch.from_numpy(characters),

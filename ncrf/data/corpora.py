@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+
 from ncrf.config import Config
 from ncrf.data.classification import read_classification
 from ncrf.data.columns import CorpusReader, Labels, read_columns
 from ncrf.data.dataset import InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
+from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, SchemeDetector, faults, scheme_name
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError
@@ -81,7 +84,9 @@ def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
     if keys.input_scheme == "auto":
         detector = SchemeDetector(keys.label_delimiter)
         for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True):
-            detector.feed(labels, file=corpus.file, line=line)
+            # A label known in part says nothing of the scheme, nor do the labels next to it.
+            if not any(is_partial(label, keys.partial_labels) for label in labels):
+                detector.feed(labels, file=corpus.file, line=line)
         source, how = detector.scheme(), "detected"
     else:
         source, how = scheme_name(keys.input_scheme), "declared"
@@ -101,7 +106,7 @@ def trained_scheme(config: Config, source: str) -> str:
     return scheme_name(wanted)
 
 
-def refuse_illegal(corpus: InternedCorpus, scheme: LabelScheme) -> None:
+def refuse_illegal(config: Config, corpus: InternedCorpus, scheme: LabelScheme) -> None:
     """InputError, with its line, for the first label that the scheme forbids where it stands.
 
     ``constraints=all`` gives such a labeling no probability at all. Labels that are converted
@@ -109,7 +114,10 @@ def refuse_illegal(corpus: InternedCorpus, scheme: LabelScheme) -> None:
     """
     if scheme.source != scheme.target:
         return
+    partial = config.corpus.partial_labels
     for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True):
+        if any(is_partial(label, partial) for label in labels):
+            continue  # the loss itself finds out whether any labeling agrees
         for fault in faults(labels, scheme.target, scheme.delimiter):
             raise InputError(
                 f"constraints=all forbids {fault.reason}",
@@ -117,6 +125,27 @@ def refuse_illegal(corpus: InternedCorpus, scheme: LabelScheme) -> None:
                 line=line + fault.position,
                 remedy=f"a well-formed labeling in {scheme.target}, or constraints=decode",
             )
+
+
+def check_partial(config: Config, corpus: InternedCorpus, scheme: LabelScheme) -> bool:
+    """Whether some labels of a training corpus stand for several; says how many in the log.
+
+    Raises InputError where the labels would have to be converted to another scheme.
+    """
+    assert corpus.labels is not None
+    mode = config.corpus.partial_labels
+    partial = np.array([is_partial(label, mode) for label in corpus.labels.strings], np.bool_)
+    count = int(partial[corpus.labels.ids].sum())
+    if not count:
+        return False
+    if scheme.source != scheme.target:
+        raise InputError(
+            f"labels known in part cannot be converted from {scheme.source} to {scheme.target}",
+            file=corpus.file,
+            remedy=f"a corpus in {scheme.target}, and tag_scheme=keep",
+        )
+    logger.info("%s: %s labels are known in part", corpus.file, f"{count:,}")
+    return True
 
 
 def marks_spans(config: Config, scheme: LabelScheme) -> bool:

@@ -21,6 +21,7 @@ from ncrf.data.dataset import (
     StringTable,
     offsets_of,
 )
+from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, convert, spans
 from ncrf.data.vectors import spellings
 
@@ -70,9 +71,17 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls, corpus: InternedCorpus, scheme: LabelScheme, *, number_normalized: bool
+        cls,
+        corpus: InternedCorpus,
+        scheme: LabelScheme,
+        *,
+        number_normalized: bool,
+        partial_labels: str = "none",
     ) -> Vocabulary:
-        """Collect the alphabets of a training corpus (its labels in ``scheme.source``)."""
+        """Collect the alphabets of a training corpus (its labels in ``scheme.source``).
+
+        Labels that stand for several, as ``partial_labels`` says, are left out.
+        """
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for word, count in zip(corpus.words.strings, corpus.words.counts().tolist(), strict=True):
@@ -80,14 +89,16 @@ class Vocabulary:
             words[word] += count
             for character in word:
                 characters[character] += count
-        labels = convert_labels(corpus, scheme)
+        labels = _counter(convert_labels(corpus, scheme))
+        for label in [label for label in labels if is_partial(label, partial_labels)]:
+            del labels[label]
         return cls(
             words=Alphabet.build(words),
             characters=Alphabet.build(characters),
             features={
                 name: Alphabet.build(_counter(column)) for name, column in corpus.features.items()
             },
-            labels=Alphabet.build(_counter(labels), special=()),
+            labels=Alphabet.build(labels, special=()),
             scheme=scheme,
             number_normalized=number_normalized,
             corpus=corpus_counts(corpus, scheme),

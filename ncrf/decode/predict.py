@@ -7,13 +7,15 @@ input; within a window, batches hold sentences of like length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
+from ncrf.crf import RowError
 from ncrf.data.alphabet import UNKNOWN
 from ncrf.data.batch import Batch, make_batch, pieces
 from ncrf.data.columns import Sentence
@@ -21,9 +23,12 @@ from ncrf.data.corpora import marks_spans
 from ncrf.data.dataset import Dataset, IntArray, intern_corpus
 from ncrf.data.features import add_computed_features
 from ncrf.data.label_tables import span_masks
+from ncrf.data.partial import possible_labels
 from ncrf.data.schemes import PLAIN, convert, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
+from ncrf.errors import InputError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
+from ncrf.model.inference_layers import Scores
 from ncrf.model.labeler import Labeler
 
 _WINDOW_TOKENS = 200_000
@@ -116,10 +121,10 @@ class Predictor:
         labels = np.zeros(int(dataset.label_offsets[-1]), np.int64)
         with torch.inference_mode():
             for batch in self._batches(dataset):
-                label_mask = self.labeler.label_mask(batch)
-                best = self.labeler.inference.viterbi(self.labeler(batch), label_mask)
+                scores = self._scores(batch)
+                best = self.labeler.inference.viterbi(scores)
                 first = dataset.label_offsets[batch.index][:, None]
-                mask = label_mask.cpu().numpy()
+                mask = scores.mask.cpu().numpy()
                 place = first + np.arange(mask.shape[1])
                 labels[place[mask]] = best.cpu().numpy()[mask]
         return labels
@@ -152,29 +157,52 @@ class Predictor:
         real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
         done: list[Prediction] = [_trivial(sentence, wanted) for sentence in sentences]
         with torch.inference_mode():
-            for batch in self._batches(dataset):
+            forced = self.config.decoding.forced_labels
+            for batch in self._batches(dataset, forced=forced):
                 rows = [real[i] for i in batch.index.tolist()]
-                found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
+                try:
+                    found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
+                except RowError as error:
+                    raise _at_its_line(error, sentences[rows[error.row]]) from error
                 for row, prediction in zip(rows, found, strict=True):
                     done[row] = prediction
         return done
 
     def _encode(self, sentences: Sequence[Sentence]) -> Dataset:
-        """The sentences in the model's ids, labels left out."""
+        """The sentences in the model's ids; labels only where they are forced."""
         computed = [spec.name for spec in self.config.corpus.feature if spec.source]
         names = tuple(name for name in self.vocabulary.features if name not in computed)
         file = sentences[0].file if sentences else ""
-        unlabelled = (
-            Sentence(s.words, None, s.features, s.file, s.line, s.boundary) for s in sentences
-        )
-        corpus = intern_corpus(unlabelled, file, names)
+        given: Iterable[Sentence] = sentences
+        if not self.config.decoding.forced_labels:
+            given = (replace(sentence, labels=None) for sentence in sentences)
+        corpus = intern_corpus(given, file, names)
         add_computed_features(corpus, self.config.corpus.feature)
         dataset = self.vocabulary.encode(corpus, self.new_words)
         self.unknown_words += int((dataset.type_words[dataset.types] == UNKNOWN).sum())
         return dataset
 
-    def _batches(self, dataset: Dataset) -> Iterator[Batch]:
+    def _forced(self, dataset: Dataset) -> NDArray[np.bool_]:
+        """What each label of the raw file allows, ``[labels, Y]``."""
+        if dataset.labels is None:
+            raise InputError(
+                "forced_labels=True, but there is no label column",
+                file=dataset.file,
+                remedy="a label or ? for each word",
+            )
+        possible = possible_labels(dataset.label_strings, self.vocabulary.labels)
+        if not possible.any(axis=1).all():
+            strange = dataset.label_strings[int(possible.any(axis=1).argmin())]
+            raise InputError(
+                f"forced_labels=True: {strange} is no label of the model",
+                file=dataset.file,
+                remedy=f"? or one of: {', '.join(self.vocabulary.labels.strings)}",
+            )
+        return possible
+
+    def _batches(self, dataset: Dataset, *, forced: bool = False) -> Iterator[Batch]:
         """Batches that cover every sentence that has a word, longest first."""
+        possible = self._forced(dataset) if forced and dataset.num_tokens else None
         self.labeler.eval()
         lengths = dataset.lengths
         rows = np.flatnonzero(lengths > 0)
@@ -184,29 +212,34 @@ class Predictor:
         for start in range(0, len(order), size):
             for part in pieces(order[start : start + size], lengths, tokens):
                 batch = make_batch(
-                    dataset, part, max_word_length=self.config.corpus.max_word_length
+                    dataset,
+                    part,
+                    max_word_length=self.config.corpus.max_word_length,
+                    possible=possible,
                 )
                 yield batch.to(self.labeler.device)
+
+    def _scores(self, batch: Batch, *, forced: bool = False) -> Scores:
+        allowed = batch.labels if forced else None
+        return Scores(self.labeler(batch), self.labeler.label_mask(batch), allowed)
 
     def _predict_batch(
         self, batch: Batch, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
-        emissions, mask = self.labeler(batch), self.labeler.label_mask(batch)
+        scores = self._scores(batch, forced=self.config.decoding.forced_labels)
         if wanted.nbest or wanted.probability:
-            decoded = inference.decode(emissions, mask, max(1, wanted.nbest or 1))
+            decoded = inference.decode(scores, max(1, wanted.nbest or 1))
             paths = decoded.labels
             probabilities = decoded.log_probabilities.double().exp().tolist()
             counts = decoded.count.tolist()
         else:
-            paths = inference.viterbi(emissions, mask).unsqueeze(1)
+            paths = inference.viterbi(scores).unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
             counts = [1] * len(sentences)
-        marginals = (
-            self._printed_marginals(emissions, mask, paths[:, 0]) if wanted.marginals else None
-        )
+        marginals = self._printed_marginals(scores, paths[:, 0]) if wanted.marginals else None
         strings = self._labels[paths.cpu().numpy()].tolist()  # [B][N][L]
-        found_spans = self._spans(emissions, batch, sentences, strings, wanted)
+        found_spans = self._spans(scores, sentences, strings, wanted)
         predictions = []
         for b, sentence in enumerate(sentences):
             length = 1 if self.labeler.classify else len(sentence.words)
@@ -226,17 +259,14 @@ class Predictor:
             )
         return predictions
 
-    def _printed_marginals(
-        self, emissions: Tensor, mask: Tensor, best: Tensor
-    ) -> list[list[float]]:
-        marginals = self.labeler.inference.marginals(emissions, mask)
+    def _printed_marginals(self, scores: Scores, best: Tensor) -> list[list[float]]:
+        marginals = self.labeler.inference.marginals(scores)
         chosen: list[list[float]] = marginals.gather(2, best.unsqueeze(2)).squeeze(2).tolist()
         return chosen
 
     def _spans(
         self,
-        emissions: Tensor,
-        batch: Batch,
+        scores: Scores,
         sentences: list[Sentence],
         strings: list[list[list[str]]],
         wanted: Wanted,
@@ -251,8 +281,7 @@ class Predictor:
             for span in spans(strings[row][0][: len(sentence.words)], delimiter)
         ]
         probabilities = self.labeler.inference.span_probabilities(
-            emissions,
-            batch.mask,
+            scores,
             [(row, span.start, span.end, span.label) for row, span in found],
             self._masks,
         )
@@ -268,6 +297,16 @@ class Predictor:
         if self.output_scheme == scheme.target:
             return labels
         return convert(labels, scheme.target, self.output_scheme, scheme.delimiter)
+
+
+def _at_its_line(error: RowError, sentence: Sentence) -> InputError:
+    """What the CRF says of a row, with the place of its sentence."""
+    return InputError(
+        str(error),
+        file=sentence.file or None,
+        line=sentence.line or None,
+        remedy="where labels are forced: those that the scheme allows, or constraints=none",
+    )
 
 
 def _output_scheme(config: Config, vocabulary: Vocabulary) -> str:

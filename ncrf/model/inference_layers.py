@@ -33,6 +33,19 @@ class Decoded:
     count: Tensor
 
 
+@dataclass(frozen=True)
+class Scores:
+    """What the network says of a batch: emissions ``[B,L,Y]`` and the mask ``[B,L]`` of labels.
+
+    ``allowed [B,L,Y]`` (None: all) restricts decoding to labelings of allowed labels; every
+    probability is then conditional on that.
+    """
+
+    emissions: Tensor
+    mask: Tensor
+    allowed: Tensor | None = None
+
+
 class ChainInference(nn.Module):
     """A linear chain over the labels, with the legal transitions of the label scheme.
 
@@ -58,34 +71,38 @@ class ChainInference(nn.Module):
         return self.legal_start, self.legal_transition, self.legal_end
 
     def loss(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-        """Negative log-likelihood of ``labels [B,L]``, summed; emissions ``[B,L,Y]``."""
+        """Negative log-likelihood of ``labels [B,L]``, summed; emissions ``[B,L,Y]``.
+
+        Of labels known in part, ``[B,L,Y]`` Booleans, that of all labelings that agree.
+        """
         constraints = self._legal() if self._in_loss else None
         likelihood: Tensor = self.crf(
             emissions, labels, mask, reduction="sum", constraints=constraints
         )
         return -likelihood
 
-    def viterbi(self, emissions: Tensor, mask: Tensor) -> Tensor:
+    def viterbi(self, scores: Scores) -> Tensor:
         """The best labeling of every sentence, ``[B,L]``, without its probability."""
-        labels: Tensor = self.crf.decode(emissions, mask, constraints=self._legal())
+        labels: Tensor = self.crf.decode(scores.emissions, scores.mask, **self._limits(scores))
         return labels
 
-    def decode(self, emissions: Tensor, mask: Tensor, nbest: int) -> Decoded:
+    def decode(self, scores: Scores, nbest: int) -> Decoded:
         """The ``nbest`` best labelings of every sentence with their probabilities."""
         log_probabilities, labels, count = self.crf.nbest(
-            emissions, mask, nbest, constraints=self._legal()
+            scores.emissions, scores.mask, nbest, **self._limits(scores)
         )
         return Decoded(labels, log_probabilities, count)
 
-    def marginals(self, emissions: Tensor, mask: Tensor) -> Tensor:
+    def marginals(self, scores: Scores) -> Tensor:
         """P(label at a position | x), ``[B,L,Y]``."""
-        marginals: Tensor = self.crf.marginals(emissions, mask, constraints=self._legal())
+        marginals: Tensor = self.crf.marginals(
+            scores.emissions, scores.mask, **self._limits(scores)
+        )
         return marginals
 
     def span_probabilities(
         self,
-        emissions: Tensor,
-        mask: Tensor,
+        scores: Scores,
         found: Sequence[tuple[int, int, int, str]],
         masks: Mapping[str, TypeMasks],
     ) -> list[float]:
@@ -94,20 +111,21 @@ class ChainInference(nn.Module):
             return []
         rows, starts, ends, kinds = zip(*found, strict=True)
         types = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
-        stacked = SpanMasks(
-            *(np.stack(tables) for tables in zip(*(masks[kind] for kind in types), strict=True))
-        )
+        tables = zip(*(masks[kind] for kind in types), strict=True)
         probabilities: list[float] = self.crf.span_probability(
-            emissions,
-            mask,
+            scores.emissions,
+            scores.mask,
             rows=rows,
             starts=starts,
             ends=ends,
             types=[types[kind] for kind in kinds],
-            masks=stacked,
-            constraints=self._legal(),
+            masks=SpanMasks(*map(np.stack, tables)),
+            **self._limits(scores),
         ).tolist()
         return probabilities
+
+    def _limits(self, scores: Scores) -> dict[str, Any]:
+        return {"allowed": scores.allowed, "constraints": self._legal()}
 
 
 INFERENCE_LAYERS: Registry[ChainInference] = Registry("use_crf")

@@ -19,6 +19,7 @@ from ncrf.config import Config
 from ncrf.crf import RowError
 from ncrf.data.batch import UnknownReplacement, make_batch, pieces, training_batches
 from ncrf.data.dataset import Dataset, IntArray
+from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, history_scores
@@ -61,6 +62,8 @@ class Trainer:
         model_dir: Path,
         vocabulary: Vocabulary,
         evaluate: Callable[[], Score] | None,
+        *,
+        partial_labels: bool = False,
     ) -> None:
         self.labeler = labeler
         self.train_set = train
@@ -68,6 +71,9 @@ class Trainer:
         self.model_dir = model_dir
         self._replacement = _unknown_replacement(config, vocabulary)
         self._evaluate = evaluate
+        self._possible = (
+            possible_labels(train.label_strings, vocabulary.labels) if partial_labels else None
+        )
         self._rows = self._usable_rows()
         self._rng = np.random.default_rng(config.run.seed)
         trainable = [parameter for parameter in labeler.parameters() if parameter.requires_grad]
@@ -172,6 +178,7 @@ class Trainer:
                 self.train_set,
                 piece,
                 max_word_length=self.config.corpus.max_word_length,
+                possible=self._possible,
                 replacement=self._replacement,
                 rng=self._rng,
             ).to(self.labeler.device)

@@ -46,9 +46,13 @@ def train_model(config: Config) -> Predictor:
         corpus = corpora.load_corpus(config, files.train_dir)
         scheme = corpora.settle_scheme(config, corpus)
         if config.inference.constraints == "all":
-            corpora.refuse_illegal(corpus, scheme)
+            corpora.refuse_illegal(config, corpus, scheme)
+        partial = corpora.check_partial(config, corpus, scheme)
         vocabulary = Vocabulary.build(
-            corpus, scheme, number_normalized=config.corpus.number_normalized
+            corpus,
+            scheme,
+            number_normalized=config.corpus.number_normalized,
+            partial_labels=config.corpus.partial_labels,
         )
         init_from = files.init_from
         if init_from is not None:
@@ -73,6 +77,7 @@ def train_model(config: Config) -> Predictor:
             model_dir,
             vocabulary,
             _scorer(predictor, dev),
+            partial_labels=partial,
         )
         _prepare_folder(config, model_dir, vocabulary, trainer)
         try:

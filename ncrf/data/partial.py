@@ -1,0 +1,38 @@
+"""Labels that are known in part: ``?`` for any label, ``A|B`` for one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncrf.data.alphabet import Alphabet
+
+UNKNOWN_LABEL = "?"
+_BETWEEN = "|"
+
+
+def is_partial(label: str, partial_labels: str) -> bool:
+    """Whether a label stands for several under ``partial_labels`` (none, unknown, sets)."""
+    if label == UNKNOWN_LABEL:
+        return partial_labels != "none"
+    return partial_labels == "sets" and _BETWEEN in label
+
+
+def possible_labels(strings: Sequence[str], labels: Alphabet) -> NDArray[np.bool_]:
+    """Which of the model's labels each string stands for, ``[len(strings), Y]``.
+
+    A label of the model stands for itself, ``?`` for all, ``A|B`` for its parts; anything else
+    for none.
+    """
+    possible = np.zeros((len(strings), len(labels)), np.bool_)
+    for row, string in zip(possible, strings, strict=True):
+        if string in labels:
+            row[labels.id(string)] = True
+        elif string == UNKNOWN_LABEL:
+            row[:] = True
+        else:
+            parts = labels.ids(string.split(_BETWEEN))
+            row[parts[parts >= 0]] = True
+    return possible
