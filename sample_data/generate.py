@@ -12,6 +12,13 @@ word a line, columns separated by a space, a blank line after each sentence.
     raw.txt                               to decode: the same, one sentence a line
     sample.word.emb                       vectors of lower-case words, word2vec's text form
 
+And small ones for other tasks, in train, dev and test:
+
+    *.pos                                 parts of speech, `word POS`: some of the same sentences
+    *.seg                                 Chinese word segmentation, a character a line: `中 B`
+    *.clf                                 questions and what they ask for: `who is it ? ||| PERSON`
+    raw.seg, raw.clf                      to decode: characters, and questions, without labels
+
 [Cap] is 1 for a word that begins with a capital, else 0. [POS] is a universal part of speech, known
 because a grammar made the sentence.
 
@@ -29,16 +36,18 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import fsum, sqrt
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-HERE = Path(__file__).resolve().parent
+from rules import HERE, Item, filled, phrase, pick, read_rules, source_lines, weighted
+
 SEED = 42
 SIZES = {"train": 600, "dev": 150, "test": 150, "raw": 50}  # sentences
+OTHER_SIZES = {"train": 200, "dev": 100, "test": 100, "raw": 20}  # of the other tasks
 LONGEST = 40  # words in a sentence
 
 # How often names repeat. Kind by kind, a few names are in the news and come up again and again; the
@@ -56,8 +65,6 @@ VECTOR_MISSING = 0.1  # less this share of them, so that some words of the corpo
 VECTOR_SENTENCES = 5000  # to learn the vectors from; not written
 VECTOR_WINDOW = 3  # words on either side that count as neighbours
 
-Item = TypeVar("Item")
-
 
 class Token(NamedTuple):
     """One word of a sentence with its part of speech and its label."""
@@ -74,26 +81,6 @@ class Draw:
     rng: Random
     new_share: float  # of the words of fresh names: those kept from training
     used: set[tuple[str, ...]] = field(default_factory=set)
-
-
-def pick(rng: Random, items: Sequence[Item], skew: float = 1.0) -> Item:
-    """Draw one of the items; above skew 1 the first ones come more often."""
-    return items[int(rng.random() ** skew * len(items))]
-
-
-def weighted(alternatives: Iterable[str]) -> list[str]:
-    """Repeat each alternative that starts with `N*` N times, to be drawn by weight."""
-    repeated: list[str] = []
-    for alternative in alternatives:
-        weight, _, text = alternative.rpartition("* ")
-        repeated += [text] * int(weight or 1)
-    return repeated
-
-
-def source_lines(name: str) -> list[str]:
-    """Read a file of source/ without its comments and blank lines."""
-    lines = (HERE / "source" / name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
 class Names:
@@ -157,15 +144,7 @@ class Grammar:
         for line in source_lines("words.txt"):
             tag, _, words = line.partition(": ")
             self.pos |= dict.fromkeys(words.split(), tag)
-        rules: dict[str, list[str]] = {}
-        rule = ""
-        for line in source_lines("grammar.txt"):
-            if line[0].isspace():
-                rules[rule].append(line.strip())
-            else:
-                rule = line.strip().removesuffix(":")
-                rules[rule] = []
-        self.rules = {rule: weighted(alternatives) for rule, alternatives in rules.items()}
+        self.rules = read_rules("grammar.txt")
 
     def sentence(self, rng: Random, new_share: float) -> list[Token]:
         """Make a sentence of at most LONGEST words, its first word with a capital."""
@@ -194,8 +173,7 @@ class Grammar:
 
     def _literal(self, draw: Draw, item: str) -> Token:
         word, _, tag = item.partition("/")
-        while "<" in word:  # rules inside a word, as in <digit>:<minute>
-            word = re.sub(r"<(\w+)>", lambda rule: pick(draw.rng, self.rules[rule[1]]), word)
+        word = filled(draw.rng, self.rules, word)
         if not tag and word[0].isdigit():
             tag = "NUM"
         elif not tag and word not in self.pos and not word[0].isalpha():
@@ -226,6 +204,53 @@ def corpora(grammar: Grammar, rng: Random) -> dict[str, list[list[Token]]]:
                 seen.add(words)
                 made[corpus].append(sentence)
     return made
+
+
+def different(make: Callable[[], Item]) -> dict[str, list[Item]]:
+    """Make the corpora of OTHER_SIZES from items that ``make`` draws; no two are the same."""
+    made: dict[str, list[Item]] = {}
+    seen: set[Item] = set()
+    for corpus, size in OTHER_SIZES.items():
+        made[corpus] = []
+        while len(made[corpus]) < size:
+            item = make()
+            if item not in seen:
+                seen.add(item)
+                made[corpus].append(item)
+    return made
+
+
+def segmentation_texts(rng: Random) -> dict[str, str]:
+    """Write the corpora of word segmentation: a character a line, its place in the word."""
+    rules = read_rules("segmentation.txt")
+    texts = {}
+    for corpus, sentences in different(lambda: tuple(phrase(rng, rules, "sentence"))).items():
+        lines: list[str] = []
+        for words in sentences:
+            for word in words:
+                places = "S" if len(word) == 1 else "B" + "M" * (len(word) - 2) + "E"
+                labels = [""] * len(word) if corpus == "raw" else [f" {p}" for p in places]
+                lines += [c + label for c, label in zip(word, labels, strict=True)]
+            lines.append("")
+        texts[f"{corpus}.seg"] = "".join(line + "\n" for line in lines)
+    return texts
+
+
+def question_texts(rng: Random) -> dict[str, str]:
+    """Write the corpora of sentence classification: a question and its label a line."""
+    rules = read_rules("questions.txt")
+    labels = [rule for rule in rules if rule.isupper()]
+
+    def question() -> tuple[str, str]:
+        label = pick(rng, labels)
+        return " ".join(phrase(rng, rules, label)), label
+
+    return {
+        f"{corpus}.clf": "".join(
+            f"{text}\n" if corpus == "raw" else f"{text} ||| {label}\n" for text, label in items
+        )
+        for corpus, items in different(question).items()
+    }
 
 
 def vectors(grammar: Grammar, rng: Random) -> dict[str, list[float]]:
@@ -298,7 +323,11 @@ def generate(folder: Path) -> None:
     grammar = Grammar(Random(SEED))
     made = corpora(grammar, Random(SEED + 1))
     texts = {"sample.word.emb": vector_text(vectors(grammar, Random(SEED + 2)))}
+    texts |= segmentation_texts(Random(SEED + 3)) | question_texts(Random(SEED + 4))
     for corpus, sentences in made.items():
+        if corpus != "raw":
+            some = sentences[: OTHER_SIZES[corpus]]
+            texts[f"{corpus}.pos"] = column_text(some, "{word} {pos}")
         label = "O" if corpus == "raw" else "{label}"
         texts[f"{corpus}.bioes"] = column_text(sentences, "{word} " + label)
         texts[f"{corpus}.cappos.bioes"] = column_text(
