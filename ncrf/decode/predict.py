@@ -26,7 +26,7 @@ from ncrf.data.label_tables import span_masks
 from ncrf.data.partial import possible_labels
 from ncrf.data.schemes import PLAIN, convert, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
-from ncrf.errors import InputError
+from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
 from ncrf.model.inference_layers import Scores
 from ncrf.model.labeler import Labeler
@@ -122,7 +122,11 @@ class Predictor:
         with torch.inference_mode():
             for batch in self._batches(dataset):
                 scores = self._scores(batch)
-                best = self.labeler.inference.viterbi(scores)
+                try:
+                    best = self.labeler.inference.viterbi(scores)
+                except RowError as error:
+                    line = int(dataset.lines[batch.index[error.row]])
+                    raise _not_finite(error, dataset.file, line) from error
                 first = dataset.label_offsets[batch.index][:, None]
                 mask = scores.mask.cpu().numpy()
                 place = first + np.arange(mask.shape[1])
@@ -163,7 +167,8 @@ class Predictor:
                 try:
                     found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
                 except RowError as error:
-                    raise _at_its_line(error, sentences[rows[error.row]]) from error
+                    sentence = sentences[rows[error.row]]
+                    raise _row_failed(error, sentence, forced=forced) from error
                 for row, prediction in zip(rows, found, strict=True):
                     done[row] = prediction
         return done
@@ -299,13 +304,20 @@ class Predictor:
         return convert(labels, scheme.target, self.output_scheme, scheme.delimiter)
 
 
-def _at_its_line(error: RowError, sentence: Sentence) -> InputError:
+def _row_failed(error: RowError, sentence: Sentence, *, forced: bool) -> NcrfError:
     """What the CRF says of a row, with the place of its sentence."""
-    return InputError(
-        str(error),
-        file=sentence.file or None,
-        line=sentence.line or None,
-        remedy="where labels are forced: those that the scheme allows, or constraints=none",
+    file, line = sentence.file or None, sentence.line or None
+    if forced:
+        remedy = "labels that the scheme allows, or constraints=none"
+        return InputError(str(error), file=file, line=line, remedy=remedy)
+    return _not_finite(error, sentence.file, sentence.line)
+
+
+def _not_finite(error: RowError, file: str, line: int) -> NcrfError:
+    """Scores that are not finite are no fault of the sentence."""
+    place = f"{file}:{line}: " if file else ""
+    return NcrfError(
+        f"{place}{error} (the training diverged: a lower learning_rate or clip=5 may help)"
     )
 
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from ncrf.config import Config
 from ncrf.crf import RowError
-from ncrf.data.batch import UnknownReplacement, make_batch, pieces, training_batches
+from ncrf.data.batch import Batch, UnknownReplacement, make_batch, pieces, training_batches
 from ncrf.data.dataset import Dataset, IntArray
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
@@ -165,6 +165,11 @@ class Trainer:
                 loss = self._step(self._rows[batch_rows], number + 1)
                 total += loss
                 bar.update(len(batch_rows))
+        if not all(bool(torch.isfinite(weights).all()) for weights in self._trainable):
+            raise NcrfError(
+                f"the weights are not finite after epoch {epoch + 1}; the best model so far is "
+                "kept (a lower learning_rate or clip=5 may help)"
+            )
         return total / len(self._rows), rate
 
     def _step(self, rows: IntArray, number: int) -> float:
@@ -185,7 +190,7 @@ class Trainer:
             try:
                 loss = self.labeler.loss(batch)
             except RowError as error:
-                raise self._at_its_line(error, piece) from error
+                raise self._row_failed(error, batch, rows, number) from error
             (loss * scale).backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         if not np.isfinite(total):
@@ -195,9 +200,13 @@ class Trainer:
         self._optimizer.step()
         return total
 
-    def _at_its_line(self, error: RowError, rows: IntArray) -> NcrfError:
-        """What the CRF says of a row, with the place of its sentence in the corpus."""
-        line = int(self.train_set.lines[rows[error.row]])
+    def _row_failed(self, error: RowError, batch: Batch, rows: IntArray, number: int) -> NcrfError:
+        """Why the CRF has no answer for a row: numbers that are not finite, or its labels."""
+        with torch.no_grad():
+            finite = torch.isfinite(self.labeler(batch)).all()
+        if not finite:
+            return NcrfError(self._not_finite(rows, number, float("nan")))
+        line = int(self.train_set.lines[batch.index[error.row]])
         return InputError(str(error), file=self.train_set.file, line=line)
 
     def _pieces(self, rows: IntArray) -> list[IntArray]:

@@ -188,8 +188,15 @@ def test_numbers_that_are_not_finite_stop_with_the_sentence(tmp_path, monkeypatc
         return forward(layer, states) * float("nan")
 
     monkeypatch.setattr(torch.nn.Linear, "forward", broken)
-    with pytest.raises(InputError, match=r"dev.bioes:\d+: row \d+"):
+    with pytest.raises(NcrfError, match=r"nan in epoch 1, batch 1 \(sentences at lines \d+, "):
         Tagger.train(small_keys(tmp_path / "model"))
+
+
+def test_weights_that_are_not_finite_stop_before_they_are_kept(tmp_path):
+    keys = {"learning_rate": 1e30, "batch_size": 1000, "iteration": 1}
+    with pytest.raises(NcrfError, match=r"test.bioes:\d+: .*training diverged"):
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+    assert not (tmp_path / "model" / "model.safetensors").exists()
 
 
 def test_without_dev_the_last_epoch_is_kept(tmp_path, caplog):
