@@ -13,7 +13,8 @@ from ncrf.data import corpora
 from ncrf.data.columns import Sentence
 from ncrf.data.partial import UNKNOWN_LABEL
 from ncrf.decode.load import load_predictor
-from ncrf.decode.predict import Prediction, Predictor, Wanted
+from ncrf.decode.predict import Predictor
+from ncrf.decode.prediction import Prediction, Wanted
 from ncrf.errors import InputError
 from ncrf.evaluate import Score
 from ncrf.model import folder

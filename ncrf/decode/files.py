@@ -8,7 +8,7 @@ import time
 from ncrf.config import Config, log_idle_keys
 from ncrf.data.corpora import open_corpus
 from ncrf.decode.load import load_predictor
-from ncrf.decode.predict import Wanted
+from ncrf.decode.prediction import Wanted
 from ncrf.decode.writers import check_output, classified_line, json_line, open_output, text_block
 from ncrf.errors import ConfigError
 

@@ -7,7 +7,7 @@ input; within a window, batches hold sentences of like length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from ncrf.data.label_tables import span_masks
 from ncrf.data.partial import possible_labels
 from ncrf.data.schemes import PLAIN, convert, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
+from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
 from ncrf.model.inference_layers import Scores
@@ -33,55 +34,6 @@ from ncrf.model.labeler import Labeler
 
 _WINDOW_TOKENS = 200_000
 _WINDOW_SENTENCES = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class PredictedSpan:
-    """A predicted entity: type, place in tokens (``end`` exclusive), words, probability.
-
-    ``probability`` is the total probability of the labelings that have exactly this entity.
-    """
-
-    label: str
-    start: int
-    end: int
-    text: str
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Labeling:
-    """One labeling of a sentence and its probability given the words."""
-
-    labels: list[str]
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What the model says of a sentence.
-
-    ``labels`` is the best labeling and ``probability`` its P(labels | words); ``marginals``
-    holds P of the printed label at each word, if asked for; ``nbest`` the best labelings, best
-    first, if asked for.
-    """
-
-    tokens: list[str]
-    labels: list[str]
-    probability: float
-    spans: list[PredictedSpan]
-    marginals: list[float] | None = None
-    nbest: list[Labeling] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a caller wants to know beside the labels; what is not asked for is not computed."""
-
-    nbest: int | None = None
-    marginals: bool = False
-    probability: bool = True
-    spans: bool = True
 
 
 class Predictor:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import IO
 
 from ncrf.data.output_files import replacing
-from ncrf.decode.predict import Prediction
+from ncrf.decode.prediction import Prediction
 from ncrf.errors import InputError
 
 
