@@ -80,7 +80,7 @@ class Tagger:
         to keep, ``?`` where none is given. ``nbest`` adds that many labelings, best first (None or
         0: none), ``marginals`` the probability of the printed label of each word.
         """
-        wanted = Wanted(nbest=nbest or None, marginals=marginals)
+        wanted = _wanted(nbest, marginals)
         given = [self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences))]
         return [
             prediction
@@ -95,7 +95,7 @@ class Tagger:
         marginals: bool = False,
     ) -> Iterator[Prediction]:
         """Like ``predict`` for any number of sentences: lazily, with bounded memory."""
-        wanted = Wanted(nbest=nbest or None, marginals=marginals)
+        wanted = _wanted(nbest, marginals)
         numbered = (self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences)))
         while window := list(islice(numbered, _STREAM_WINDOW)):
             yield from self.predictor.predict(window, wanted)
@@ -105,7 +105,7 @@ class Tagger:
         corpus = corpora.load_corpus(
             self.config, str(path), features=tuple(self.vocabulary.features)
         )
-        return self.predictor.score(self.vocabulary.encode(corpus, self.predictor.new_words))
+        return self.predictor.score(self.predictor.encode(corpus))
 
     def save(self, model_dir: str | Path) -> None:
         """Write the model folder; InputError for a folder that holds anything else."""
@@ -172,6 +172,12 @@ class Tagger:
                     f"sentence {number}: feature {name!r} {what}",
                     remedy=f"one value for each of the {length} words",
                 )
+
+
+def _wanted(nbest: int | None, marginals: bool) -> Wanted:
+    if nbest is not None and (not isinstance(nbest, int) or nbest < 0):
+        raise InputError(f"nbest is {nbest!r}", remedy="a whole number, at least 0, or None")
+    return Wanted(nbest=nbest or None, marginals=marginals)
 
 
 def _not_a_string(sentences: Iterable[SentenceLike]) -> Iterable[SentenceLike]:

@@ -6,7 +6,7 @@ import pytest
 
 import ncrf
 from ncrf import Tagger
-from ncrf.data.schemes import spans
+from ncrf.data.schemes import convert, spans
 from ncrf.errors import InputError
 from tests.conftest import SAMPLE, small_keys
 
@@ -102,6 +102,28 @@ def test_evaluate_gives_fractions(tagger):
     for value in (score.precision, score.recall, score.f1, score.accuracy):
         assert 0 < value <= 1
     assert set(score.per_type) == {"LOC", "MISC", "ORG", "PER"}
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "IOB1", "BMES", "BILOU"])
+def test_a_file_in_another_scheme_is_scored_alike(tagger, tmp_path, caplog, scheme):
+    expected = tagger.evaluate(SAMPLE / "test.bioes")
+    blocks = (SAMPLE / "test.bioes").read_text().strip().split("\n\n")
+    rows = [[row.split(" ") for row in block.split("\n")] for block in blocks]
+    other = tmp_path / "other"
+    with other.open("w") as file:
+        for sentence in rows:
+            labels = convert([label for _, label in sentence], "BIOES", scheme)
+            for (word, _), label in zip(sentence, labels, strict=True):
+                file.write(f"{word} {label}\n")
+            file.write("\n")
+    assert tagger.evaluate(other) == expected
+    assert f"labels in {scheme}, but those of the training corpus in BIOES" in caplog.text
+
+
+@pytest.mark.parametrize("nbest", [-1, "3", 1.5])
+def test_a_wrong_nbest_is_an_error(tagger, nbest):
+    with pytest.raises(InputError, match="nbest is"):
+        tagger.predict([["Anna"]], nbest=nbest)
 
 
 def test_save_and_load(tagger, tmp_path):

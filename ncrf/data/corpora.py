@@ -8,6 +8,7 @@ import numpy as np
 
 from ncrf.config import Config
 from ncrf.data.classification import read_classification
+from ncrf.data.column_layout import described
 from ncrf.data.columns import CorpusReader, Labels, read_columns
 from ncrf.data.dataset import InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
@@ -17,6 +18,8 @@ from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+_MANY_LABELS = 1000
 
 
 def open_corpus(
@@ -62,17 +65,14 @@ def load_corpus(
 
 
 def _log_counts(reader: CorpusReader, corpus: InternedCorpus) -> None:
-    layout = ",".join(reader.format.columns) if reader.format else "-"
-    separator = "tab" if reader.separator == "\t" else "space"
     boundaries = f" + {corpus.boundaries:,} -DOCSTART-" if corpus.boundaries else ""
     logger.info(
-        "%s: %s sentences%s, %s tokens; columns %s (%s)",
+        "%s: %s sentences%s, %s tokens; columns %s",
         corpus.file,
         f"{corpus.num_sentences:,}",
         boundaries,
         f"{corpus.num_tokens:,}",
-        layout,
-        separator,
+        described(reader.format) if reader.format else "none",
     )
 
 
@@ -94,6 +94,39 @@ def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
     trained = "" if target == source else f", trained as {target}"
     logger.info("label scheme: %s (%s)%s", source, how, trained)
     return LabelScheme(source, target, keys.label_delimiter)
+
+
+def own_scheme(config: Config, corpus: InternedCorpus, trained: LabelScheme) -> LabelScheme:
+    """The scheme of a further corpus: that of the training corpus, unless another one fits better.
+
+    Looked at where ``input_scheme=auto``; the log says so where the two differ.
+    """
+    if config.corpus.input_scheme != "auto" or trained.source == PLAIN:
+        return trained
+
+    def count(scheme: str) -> int:
+        return sum(
+            len(faults(labels, scheme, trained.delimiter)) for labels in corpus.sentence_labels()
+        )
+
+    detector = SchemeDetector(trained.delimiter)
+    if not (wrong := count(trained.source)):
+        return trained
+    for labels in corpus.sentence_labels():
+        detector.feed(labels, file=corpus.file)
+    try:
+        own = detector.scheme()
+    except InputError:
+        return trained  # no scheme at all: what is wrong in it counts as wrong
+    if own in (PLAIN, trained.source) or count(own) >= wrong:
+        return trained
+    logger.warning(
+        "%s: labels in %s, but those of the training corpus in %s: converted",
+        corpus.file,
+        own,
+        trained.source,
+    )
+    return LabelScheme(own, trained.target, trained.delimiter)
 
 
 def trained_scheme(config: Config, source: str) -> str:
@@ -159,7 +192,12 @@ def marks_spans(config: Config, scheme: LabelScheme) -> bool:
 
 
 def log_alphabets(vocabulary: Vocabulary) -> None:
-    """Say how large the alphabets are."""
+    """Say how large the alphabets are; so many labels that a column is mistaken are warned of."""
+    if len(vocabulary.labels) > _MANY_LABELS:
+        logger.warning(
+            "%s different labels: is the right column the label (columns=)?",
+            f"{len(vocabulary.labels):,}",
+        )
     logger.info(
         "alphabets: %s words, %s characters, %s labels%s",
         f"{len(vocabulary.words):,}",

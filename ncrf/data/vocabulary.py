@@ -108,8 +108,13 @@ class Vocabulary:
         """The form under which the word alphabet knows a word."""
         return normalize_digits(word) if self.number_normalized else word
 
-    def encode(self, corpus: InternedCorpus, new_words: NewWordVectors | None = None) -> Dataset:
-        """The corpus in this model's ids.
+    def encode(
+        self,
+        corpus: InternedCorpus,
+        new_words: NewWordVectors | None = None,
+        scheme: LabelScheme | None = None,
+    ) -> Dataset:
+        """The corpus in this model's ids; ``scheme`` where it is not that of the training corpus.
 
         ``new_words`` gives vectors to words that are not in the word alphabet; without it they
         are unknown. Labels that are not in the label alphabet get ids of their own beyond it.
@@ -121,7 +126,7 @@ class Vocabulary:
             type_words, new_vectors = self._new_rows(corpus, normalized, type_words, new_words)
         labels, label_strings = None, tuple(self.labels.strings)
         if corpus.labels is not None:
-            labels, label_strings = self._label_ids(convert_labels(corpus, self.scheme))
+            labels, label_strings = self._label_ids(convert_labels(corpus, scheme or self.scheme))
         return Dataset(
             file=corpus.file,
             offsets=corpus.offsets,

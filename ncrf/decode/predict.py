@@ -19,8 +19,8 @@ from ncrf.crf import RowError
 from ncrf.data.alphabet import UNKNOWN
 from ncrf.data.batch import Batch, make_batch, pieces
 from ncrf.data.columns import Sentence
-from ncrf.data.corpora import marks_spans
-from ncrf.data.dataset import Dataset, IntArray, intern_corpus
+from ncrf.data.corpora import marks_spans, own_scheme
+from ncrf.data.dataset import Dataset, IntArray, InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
 from ncrf.data.label_tables import span_masks
 from ncrf.data.partial import possible_labels
@@ -67,6 +67,11 @@ class Predictor:
         """Whether the model was trained with a vector file that is not at hand any more."""
         words = self.config.words
         return bool(words.use_word_emb and words.word_emb_dir) and self.new_words is None
+
+    def encode(self, corpus: InternedCorpus) -> Dataset:
+        """A labelled corpus in the model's ids, its labels read in their own scheme."""
+        scheme = own_scheme(self.config, corpus, self.vocabulary.scheme)
+        return self.vocabulary.encode(corpus, self.new_words, scheme)
 
     def label_ids(self, dataset: Dataset) -> IntArray:
         """The best labels of an encoded, labelled corpus, as its own are laid out."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ncrf.data.output_files import write_file
-from ncrf.errors import InputError
+from ncrf.errors import InputError, NcrfError
 from ncrf.model.folder import ALPHABETS, CONFIG, HISTORY, TRAINING, VECTORS, WEIGHTS
 
 STATE = f"{TRAINING}/state.safetensors"
@@ -44,6 +44,7 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
     Raises InputError; touches nothing.
     """
+    _refuse_place(folder)
     state = folder_state(folder)
     if state == "foreign":
         raise InputError(
@@ -69,9 +70,21 @@ def clear_folder(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def _refuse_place(folder: Path) -> None:
+    """InputError for a folder that cannot be made because something in its path is a file."""
+    for parent in folder.absolute().parents:
+        if parent.exists():
+            if not parent.is_dir():
+                raise InputError("cannot be made: a file is in the way", file=folder)
+            return
+
+
 def begin(folder: Path) -> None:
-    """Mark a folder as an unfinished training."""
-    (folder / TRAINING).mkdir(parents=True, exist_ok=True)
+    """Mark a folder as an unfinished training; NcrfError if it cannot be made."""
+    try:
+        (folder / TRAINING).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NcrfError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 def finish(folder: Path) -> None:

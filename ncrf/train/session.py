@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 # Groups that a resumed training may change, apart from its seed and corpus.
 _FREE_GROUPS = ("run", "files", "decoding")
+_NAMED = 10  # labels that a warning names
 _SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
 
 
@@ -113,10 +114,11 @@ def _encode(predictor: Predictor, path: str | None) -> Dataset | None:
         return None
     vocabulary = predictor.vocabulary
     corpus = corpora.load_corpus(predictor.config, path, features=tuple(vocabulary.features))
-    dataset = vocabulary.encode(corpus, predictor.new_words)
+    dataset = predictor.encode(corpus)
     unseen = dataset.label_strings[len(vocabulary.labels) :]
     if unseen:
-        logger.warning("%s: labels that training has not: %s", path, ", ".join(unseen))
+        names = ", ".join(unseen[:_NAMED]) + (", ..." if len(unseen) > _NAMED else "")
+        logger.warning("%s: %d labels that training has not: %s", path, len(unseen), names)
     return dataset
 
 

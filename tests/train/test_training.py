@@ -235,6 +235,12 @@ class TestModelFolder:
                 Tagger.train(small_keys(tmp_path, **way))
         assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
+    @pytest.mark.parametrize("place", ["file/model", "/proc/no/model"])
+    def test_a_place_where_none_can_be(self, tmp_path, place):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(NcrfError, match="cannot be made"):
+            Tagger.train(small_keys(tmp_path / place, iteration=1))
+
     def test_overwrite_replaces_a_finished_model(self, tmp_path):
         Tagger.train(small_keys(tmp_path / "model", iteration=1))
         Tagger.train(small_keys(tmp_path / "model", iteration=1, overwrite=True, seed=3))
