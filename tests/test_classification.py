@@ -7,6 +7,7 @@ import pytest
 from ncrf import Tagger
 from ncrf.cli import main
 from ncrf.errors import InputError
+from ncrf.evaluate import report_lines
 from tests.conftest import small_keys
 
 GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "awful")
@@ -47,6 +48,7 @@ def test_learns_one_label_a_sentence(classifier, keys):
     score = classifier.evaluate(keys["train_dir"])
     assert score.kind == "labels" and score.tokens == score.sentences == 48
     assert score.accuracy == 1.0 and set(score.per_type) == {"negative", "positive"}
+    assert report_lines(score)[0] == "processed 48 sentences; correct: 48."
 
 
 def test_predictions_do_not_depend_on_the_batch(classifier):

@@ -29,6 +29,25 @@ ncrf trains and runs neural sequence labelers that a config file describes.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 done, 1 failed, 2 wrong input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:  # closed by the caller: writing is to fail, and not for want of a file
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    status = 0
+    try:
+        try:
+            status = _run(arguments)
+        finally:  # also where argparse ends the program
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise  # files say for themselves what is wrong with them; this is a fault of ours
+        _discard_output()
+        if not isinstance(error, BrokenPipeError):  # a reader that has had enough is no mistake
+            print(f"ncrf: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        return status or 1
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     try:
         with _log_to_stderr():
             return _dispatch(arguments)
@@ -38,9 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ncrf: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+
+
+def _discard_output() -> None:
+    """Let what is still to be written go nowhere, or Python would try it again at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    finally:
+        os.close(nowhere)
 
 
 @contextmanager

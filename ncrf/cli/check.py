@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ncrf.cli.corpus_options import READING, add_key_options, given_keys
+from ncrf.cli.corpus_options import READING, add_key_options, given_keys, parsed
 from ncrf.config import Config, load_config
 from ncrf.errors import ConfigError, InputError
 
-KEYS = (*READING, "tag_scheme", "sentence_classification", "number_normalized", "word_emb_dir")
+KEYS = (
+    *READING,
+    "tag_scheme",
+    "partial_labels",
+    "sentence_classification",
+    "number_normalized",
+    "word_emb_dir",
+)
 
 
 def check(arguments: list[str]) -> int:
@@ -23,7 +30,7 @@ def check(arguments: list[str]) -> int:
     parser.add_argument("--config", help="take keys, and files if none are named, from a config")
     parser.add_argument("--all", action="store_true", help="show every line, not the first five")
     add_key_options(parser, KEYS)
-    options = parser.parse_args(arguments)
+    options = parsed(parser, arguments)
     config = load_config(options.config or {}, given_keys(options, KEYS), check_files=False)
     # Files of a config are all trained or scored on; of others, only the first need have labels.
     files = [(path, i == 0) for i, path in enumerate(options.files)] or _named_files(config)

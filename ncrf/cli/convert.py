@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ncrf.cli.corpus_options import add_key_options, given_keys
+from ncrf.cli.corpus_options import READING, add_key_options, given_keys, parsed
+
+KEYS = (*READING, "partial_labels")
 
 
 def convert(arguments: list[str]) -> int:
@@ -18,11 +20,11 @@ def convert(arguments: list[str]) -> int:
     parser.add_argument("--to", required=True, metavar="BIO|BIOES|IOB1|BMES|BILOU", help="scheme")
     parser.add_argument("source", metavar="IN", help="the corpus; may end in .gz; - is stdin")
     parser.add_argument("output", metavar="OUT", help="the new file, packed if .gz; - is stdout")
-    add_key_options(parser)
-    options = parser.parse_args(arguments)
+    add_key_options(parser, KEYS)
+    options = parsed(parser, arguments)
     from ncrf.config import load_config
     from ncrf.data.conversion import convert_file
 
-    config = load_config({}, given_keys(options), check_files=False)
+    config = load_config({}, given_keys(options, KEYS), check_files=False)
     convert_file(config, options.source, options.output, options.to)
     return 0

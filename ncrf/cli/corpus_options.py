@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from ncrf.config import find_key
 
@@ -27,6 +28,20 @@ def add_key_options(parser: argparse.ArgumentParser, names: Iterable[str] = READ
         values = ", ".join(key.choices) or key.allowed
         text = f"{key.doc} ({values})" if values else key.doc
         group.add_argument(f"--{name}", metavar="VALUE", help=text.replace("%", "%%"))
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """What a parser makes of a command line, in which ``--columns -,word,label`` may stand.
+
+    argparse by itself takes every word that begins with a hyphen for an option.
+    """
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] == "--columns" and re.match(r"-\s*,", argument):
+            joined[-1] = f"--columns={argument}"
+        else:
+            joined.append(argument)
+    return parser.parse_args(joined)
 
 
 def given_keys(options: argparse.Namespace, names: Iterable[str] = READING) -> dict[str, str]:

@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import argparse
 
+from ncrf.cli.corpus_options import READING, add_key_options, given_keys, parsed
+
+KEYS = (*READING, "sentence_classification")
+
+_FILES = """\
+The config keys say how the gold file is laid out. The predicted file may be laid out like it (its
+rows have as many columns as columns= names), or as ncrf decode writes it: the word first, the label
+last; in classification the words, a tab and the label. N-best output (a line "# p1 p2 ..." before
+each sentence) is read too: its best labeling is scored. A column of probabilities after the
+label (marginals=True) is left out. Labels that mark no spans are scored by accuracy."""
+
 
 def evaluate(arguments: list[str]) -> int:
-    """Score a labelled file against another, line by line."""
-    parser = argparse.ArgumentParser(prog="ncrf evaluate", description=evaluate.__doc__)
-    parser.add_argument("gold", help="the file with the right labels")
-    parser.add_argument("predicted", help="the file with the labels to be scored")
-    parser.add_argument("--columns", help="columns of both files, as in a config")
-    parser.add_argument("--column_separator", default="auto", choices=("auto", "tab", "space"))
-    parser.add_argument("--comment_prefix", help="what comment lines begin with")
-    parser.add_argument("--label_delimiter", default="-", help="between prefix and type")
-    parser.add_argument("--policy", default="conlleval", choices=("conlleval", "strict"))
-    options = parser.parse_args(arguments)
+    """Score a labelled file against another, sentence by sentence."""
+    parser = argparse.ArgumentParser(
+        prog="ncrf evaluate", description=evaluate.__doc__, epilog=_FILES
+    )
+    parser.add_argument("gold", metavar="GOLD", help="the file with the right labels")
+    parser.add_argument("predicted", metavar="PREDICTED", help="the file to be scored")
+    parser.add_argument(
+        "--policy",
+        default="conlleval",
+        choices=("conlleval", "strict"),
+        help="how ill-formed labels are read: as conlleval does, or not as entities",
+    )
+    parser.add_argument(
+        "--oracle",
+        action="store_true",
+        help="of n-best output score the labeling of each sentence that is nearest to gold "
+        "(highest F1 of the sentence; of equals the more probable): how good a perfect choice "
+        "among them would be",
+    )
+    add_key_options(parser, KEYS)
+    options = parsed(parser, arguments)
+    from ncrf.config import load_config
     from ncrf.evaluate import report_lines
     from ncrf.evaluate.files import score_files
 
-    score = score_files(
-        options.gold,
-        options.predicted,
-        columns=options.columns,
-        separator=options.column_separator,
-        comment_prefix=options.comment_prefix,
-        delimiter=options.label_delimiter,
-        policy=options.policy,
-    )
+    keys = {**given_keys(options, KEYS), "score_policy": options.policy}
+    config = load_config({}, keys, check_files=False)
+    score = score_files(config, options.gold, options.predicted, oracle=options.oracle)
     print("\n".join(report_lines(score)))
     return 0

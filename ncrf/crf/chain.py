@@ -192,7 +192,7 @@ def prepare(
     # reach of TF32 and autocast.
     in_float32 = fast and result == torch.float32 and emissions.device.type != "cuda"
     working = torch.float32 if in_float32 else widest(emissions.device)
-    scores = emissions.to(working)
+    scores = emissions.to(working).contiguous()
     start = scores.new_zeros(labels) if start is None else start.to(scores)
     end = scores.new_zeros(labels) if end is None else end.to(scores)
     # Without pairs one matrix serves as well as none.

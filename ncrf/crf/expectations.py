@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ncrf.crf.chain import Chain, prepare
-from ncrf.crf.forward_backward import chain_vectors
+from ncrf.crf.likelihood import chain_vectors
 from ncrf.crf.log_space import LogVectors
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ncrf.crf.chain import prepare
-from ncrf.crf.forward_backward import chain_vectors, marginals
+from ncrf.crf.forward_backward import marginals
+from ncrf.crf.likelihood import chain_vectors
 
 
 @torch.no_grad()

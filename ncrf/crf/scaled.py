@@ -22,13 +22,14 @@ from torch import Tensor
 
 from ncrf.crf.chain import Chain, widest
 from ncrf.crf.log_space import LogPosterior, LogVectors, log_vectors
+from ncrf.crf.scan import pays, scan
 
 
 class _Bounds(NamedTuple):
     """Numbers from which on a type's results are trusted.
 
-    The smallest normal number is below entry * shrink, and 1 / overlap times the growth between two
-    rescalings stays far below the largest.
+    The smallest normal number is far below entry * shrink, and 1 / overlap times the growth between
+    two rescalings far below the largest.
     """
 
     entry: float  # an entry of a vector
@@ -37,7 +38,7 @@ class _Bounds(NamedTuple):
 
 
 _BOUNDS = {
-    torch.float32: _Bounds(1e-24, 1e-12, 1e-12),
+    torch.float32: _Bounds(1e-20, 1e-10, 1e-12),
     torch.float64: _Bounds(1e-150, 1e-150, 1e-100),
 }
 _LARGEST_GROWTH = 1e8
@@ -69,6 +70,7 @@ class _Pass:
         pair_peaks: [] or [B, L-1], likewise from the transitions.
         edge_peaks: [2], likewise from start and end.
         scales: [K, D, B], what the vectors after the steps ``rescaled_at`` [K] were divided by.
+        wrong: None, or [L-1, D, B], True for later steps that are not to be trusted.
     """
 
     before: Tensor
@@ -82,6 +84,7 @@ class _Pass:
     edge_peaks: Tensor
     scales: Tensor
     rescaled_at: Tensor
+    wrong: Tensor | None
 
 
 class _ScaledPosterior:
@@ -193,23 +196,30 @@ def _run(chain: Chain, directions: int) -> _Pass:
     before, after = torch.empty_like(likely), torch.empty_like(likely)
     before[0] = edges[:directions].unsqueeze(1)
     torch.mul(before[0], likely[0], out=after[0])
-    growth = math.log(_LARGEST_GROWTH) / math.log(max(labels, 2))
-    interval = min(max(int(growth), 1), _LONGEST_INTERVAL)
-    rescaled_at = torch.arange(interval, max(width, interval), interval, device=after.device)
-    scales = likely.new_empty(len(rescaled_at), directions, batch, 1)
     matrices = chain.steps_of_pairs(weights, steps)
     matrices = matrices[:directions] if chain.shared else matrices[:, :directions]
-    _walk(before, likely, after, scales, matrices, interval)
+    with torch.autocast(after.device.type, enabled=False):
+        if pays(likely):
+            interval = 1
+            scales, wrong = scan(before, likely, after, matrices)
+        else:
+            interval, wrong = _interval(labels), None
+            scales = _walk(before, likely, after, matrices, interval)
+    rescaled_at = torch.arange(interval, max(width, interval), interval, device=after.device)
     return _Pass(
         *(before, after, steps, places, weights, edges, peaks, pair_peaks, edge_peaks),
-        *(scales.squeeze(-1), rescaled_at),
+        *(scales, rescaled_at, wrong),
     )
 
 
-def _walk(
-    before: Tensor, likely: Tensor, after: Tensor, scales: Tensor, matrices: Tensor, interval: int
-) -> None:
-    """Fills before and after from step 1 on, and scales."""
+def _interval(labels: int) -> int:
+    """The number of steps between two rescalings."""
+    growth = math.log(_LARGEST_GROWTH) / math.log(max(labels, 2))
+    return min(max(int(growth), 1), _LONGEST_INTERVAL)
+
+
+def _walk(before: Tensor, likely: Tensor, after: Tensor, matrices: Tensor, interval: int) -> Tensor:
+    """Fills before and after from step 1 on, step by step; returns the divisors [K, D, B]."""
     width, directions, batch, labels = after.shape
     tiny = torch.finfo(after.dtype).tiny
     befores, afters, factors = before.unbind(0), after.unbind(0), likely.unbind(0)
@@ -220,14 +230,15 @@ def _walk(
         inputs = after.view(width, directions * batch, 1, labels).unbind(0)
         products = before.view(width, directions * batch, 1, labels).unbind(0)
         by_step = matrices.flatten(1, 2).unbind(0)
-    with torch.autocast(after.device.type, enabled=False):
-        for step in range(1, width):
-            torch.bmm(inputs[step - 1], by_step[step - 1], out=products[step])
-            torch.mul(befores[step], factors[step], out=afters[step])
-            if step % interval == 0:
-                scale = scales[step // interval - 1]
-                torch.sum(afters[step], -1, keepdim=True, out=scale)
-                afters[step].div_(scale.clamp_min_(tiny))
+    scales = after.new_empty((width - 1) // interval, directions, batch, 1)
+    for step in range(1, width):
+        torch.bmm(inputs[step - 1], by_step[step - 1], out=products[step])
+        torch.mul(befores[step], factors[step], out=afters[step])
+        if step % interval == 0:
+            scale = scales[step // interval - 1]
+            torch.sum(afters[step], -1, keepdim=True, out=scale)
+            afters[step].div_(scale.clamp_min_(tiny))
+    return scales.squeeze(-1)
 
 
 def _exp_below_peak(scores: Tensor, dims: int) -> tuple[Tensor, Tensor]:
@@ -277,7 +288,9 @@ def _doubtful(chain: Chain, run: _Pass, overlap: Tensor) -> Tensor | None:
     if not checks:
         return None
     lowest = torch.stack([x.amin() for x, _ in checks]).tolist()
-    if all(low >= bound for low, (_, bound) in zip(lowest, checks, strict=True)):
+    if all(low >= bound for low, (_, bound) in zip(lowest, checks, strict=True)) and (
+        run.wrong is None or not bool(run.wrong.any())
+    ):
         return None
     valid = chain.valid.t()
     small = (run.after < bounds.entry) & ~_impossible(chain, run)
@@ -285,6 +298,8 @@ def _doubtful(chain: Chain, run: _Pass, overlap: Tensor) -> Tensor | None:
     divided = run.rescaled_at[:, None, None] <= chain.last
     doubt |= ((run.scales < bounds.shrink) & divided).flatten(0, 1).any(0)
     doubt |= ((overlap < bounds.overlap) & valid[: len(overlap)]).any(0)
+    if run.wrong is not None:
+        doubt |= (run.wrong & valid[1:].unsqueeze(1)).flatten(0, 1).any(0)
     rows = doubt.nonzero().squeeze(1)
     return rows if len(rows) else None
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ncrf.crf.chain import Chain, RowError, prepare
-from ncrf.crf.forward_backward import chain_vectors
+from ncrf.crf.likelihood import chain_vectors
 from ncrf.crf.log_space import LogVectors, log_sum_exp
 
 _BLOCK = 1 << 22  # numbers in one step over many spans

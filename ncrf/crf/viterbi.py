@@ -19,6 +19,7 @@ from ncrf.crf import scaled
 from ncrf.crf.chain import Chain, prepare, require_finite
 
 _BLOCK = 1 << 18  # numbers that one step makes in one go: 2 MB, so that they stay in cache
+_MOST_NUMBERS = 1 << 25  # numbers in one call on a GPU: 256 MB
 _FEW_LABELS = 64  # up to these, rows make the better inner dimension
 
 
@@ -40,7 +41,6 @@ class NBest(NamedTuple):
     counts: Tensor
 
 
-@torch.no_grad()
 def viterbi(
     emissions: Tensor,
     transitions: Tensor,
@@ -56,18 +56,20 @@ def viterbi(
     Raises:
         ValueError: as log_partition; with the row (RowError) if it has no possible labeling.
     """
-    chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
-    )
-    best = _best_beginnings(chain)
-    scores, final = (best[chain.last, chain.row] + chain.end).max(1)
-    scores = scores.masked_fill_(chain.lengths == 0, 0)
-    require_finite(chain, scores)
-    labels = _walk_back(chain, best, final)
-    return Viterbi(scores.to(chain.result_dtype), chain.restore(labels))
+    with torch.inference_mode():
+        chain = prepare(
+            emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        )
+        best, _ = _best_beginnings(chain)
+        scores, final = (best[chain.last, chain.row] + chain.end).max(1)
+        scores = scores.masked_fill_(chain.lengths == 0, 0)
+        require_finite(chain, scores)
+        labels = chain.restore(_labels(chain, best, final))
+        scores = scores.to(chain.result_dtype)
+    # Copies, because autograd would refuse the tensors of inference mode.
+    return Viterbi(scores.clone(), labels.clone())
 
 
-@torch.no_grad()
 def nbest(
     emissions: Tensor,
     transitions: Tensor,
@@ -91,47 +93,64 @@ def nbest(
     """
     if n < 1:
         raise ValueError(f"n is {n}, expected 1 or more")
-    chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
-    )
-    log_z = scaled.log_partition(chain)
-    require_finite(chain, log_z)
-    scores, labels = _best_walks_back(chain, _best_beginnings(chain), n)
-    found = scores > -torch.inf
-    labels = labels.masked_fill(~found.unsqueeze(-1), 0)
-    labels = torch.stack([chain.restore(path) for path in labels.unbind(1)], 1)
-    # The best scores are within log Z but for rounding.
-    log_probabilities = (scores - log_z.unsqueeze(1)).clamp_max(0).to(chain.result_dtype)
-    return NBest(log_probabilities, labels, found.sum(1))
+    with torch.inference_mode():
+        chain = prepare(
+            emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        )
+        log_z = scaled.log_partition(chain)
+        require_finite(chain, log_z)
+        best, before = _best_beginnings(chain, apart=True)
+        assert before is not None
+        scores, labels = _best_walks_back(chain, best, before, n)
+        found = scores > -torch.inf
+        labels = labels.masked_fill(~found.unsqueeze(-1), 0)
+        labels = chain.restore(labels.transpose(1, 2)).transpose(1, 2)
+        # The best scores are within log Z but for rounding.
+        log_probabilities = (scores - log_z.unsqueeze(1)).clamp_max(0).to(chain.result_dtype)
+        counts = found.sum(1)
+    return NBest(log_probabilities.clone(), labels.clone(), counts.clone())
 
 
-def _best_beginnings(chain: Chain) -> Tensor:
-    """Best scores [L, B, Y] over beginnings that end in each label, its emission included."""
+def _best_beginnings(chain: Chain, *, apart: bool = False) -> tuple[Tensor, Tensor | None]:
+    """Best scores [L, B, Y] over beginnings that end in each label, and without its emission.
+
+    The latter only if asked for.
+    """
     batch, width, labels = chain.emissions.shape
     best = chain.emissions.new_empty(width, batch, labels)
+    before = torch.empty_like(best) if apart else None
     size = max(1, _BLOCK // (labels * labels))
     for first in range(0, batch, size):
         rows = slice(first, first + size)
         emissions = chain.emissions[rows]
         if chain.shared and labels <= _FEW_LABELS:
             by_label = emissions.permute(1, 2, 0).contiguous()
-            matrix = chain.transitions.unsqueeze(2)
+            by_step: tuple[Tensor, ...] = (chain.transitions.unsqueeze(2),) * (width - 1)
             found = torch.empty_like(by_label)
-            _max_product(found, by_label, chain.start.unsqueeze(1), (matrix,) * (width - 1), 0)
+            without = torch.empty_like(by_label) if apart else None
+            _max_product(found, without, by_label, chain.start.unsqueeze(1), by_step, 0)
             best[:, rows] = found.transpose(1, 2)
+            if before is not None and without is not None:
+                before[:, rows] = without.transpose(1, 2)
         else:
             if chain.shared:
-                by_step: tuple[Tensor, ...] = (chain.transitions.t().contiguous(),) * (width - 1)
+                by_step = (chain.transitions.t().contiguous(),) * (width - 1)
             else:
                 by_step = chain.transitions[rows].transpose(2, 3).unbind(1)
-            _max_product(best[:, rows], emissions.transpose(0, 1), chain.start, by_step, 2)
-    return best
+            part = None if before is None else before[:, rows]
+            _max_product(best[:, rows], part, emissions.transpose(0, 1), chain.start, by_step, 2)
+    return best, before
 
 
 def _max_product(
-    best: Tensor, emissions: Tensor, start: Tensor, by_step: tuple[Tensor, ...], axis: int
+    best: Tensor,
+    before: Tensor | None,
+    emissions: Tensor,
+    start: Tensor,
+    by_step: tuple[Tensor, ...],
+    axis: int,
 ) -> None:
-    """Fills best, which has the dimensions of emissions.
+    """Fills best, and before from position 1 on; both have the dimensions of emissions.
 
     The scores of a position, with a dimension put in after their first, plus the step's matrix,
     have the earlier label at ``axis``, which is reduced.
@@ -142,32 +161,29 @@ def _max_product(
     sources, targets = best.unsqueeze(2).unbind(0), best[1:].unbind(0)
     sums = best.new_empty((sources[0] + by_step[0]).shape)
     scores = emissions[1:].unbind(0)
-    for source, matrix, here, out in zip(sources, by_step, scores, targets, strict=False):
+    for t, (source, matrix, here, out) in enumerate(
+        zip(sources, by_step, scores, targets, strict=False), 1
+    ):
         torch.add(source, matrix, out=sums)
         torch.amax(sums, axis, out=out)
+        if before is not None:
+            before[t] = out
         out += here
 
 
+def _labels(chain: Chain, best: Tensor, final: Tensor) -> Tensor:
+    """Labels [B, L] of the best labelings, whose final labels [B] are given."""
+    if best.device.type == "cpu" and chain.shared:
+        return _walk_back(chain, best, final)
+    return _compose(chain, best, final)
+
+
 def _walk_back(chain: Chain, best: Tensor, final: Tensor) -> Tensor:
-    """Labels [B, L] of the best labelings, from the rows' final labels [B] to the start."""
+    """Label by label; on arrays this small numpy's calls take a third of the time of torch's."""
     # Infinity, or NaN once minus infinity is added, is what argmax takes. So the walk comes to the
     # final label from whatever it finds in padding.
     best[chain.last, chain.row, final] = torch.inf
-    matrix = chain.transitions.t().contiguous() if chain.shared else chain.transitions
-    if best.device.type == "cpu" and chain.shared:
-        return _walk_back_in_numpy(matrix, best)
-    label = best[-1].argmax(1)
-    labels = [label]
-    for t in range(len(best) - 2, -1, -1):
-        into = matrix[label] if chain.shared else matrix[chain.row, t, :, label]
-        label = (into + best[t]).argmax(1)
-        labels.append(label)
-    return torch.stack(labels[::-1], 1)
-
-
-def _walk_back_in_numpy(matrix: Tensor, best: Tensor) -> Tensor:
-    """The same; on arrays this small numpy's calls take a third of the time of torch's."""
-    rows, scores = matrix.numpy(), best.numpy()
+    rows, scores = chain.transitions.t().contiguous().numpy(), best.numpy()
     labels = np.empty(scores.shape[:2], dtype=np.int64)
     into = np.empty_like(scores[0])
     scores[-1].argmax(1, out=labels[-1])
@@ -179,64 +195,66 @@ def _walk_back_in_numpy(matrix: Tensor, best: Tensor) -> Tensor:
     return torch.from_numpy(labels).t()
 
 
-def _best_walks_back(chain: Chain, best: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def _compose(chain: Chain, best: Tensor, final: Tensor) -> Tensor:
+    """All back-pointers in a few calls, and their compositions by doubling: for GPUs."""
+    width, batch, labels = best.shape
+    size = max(1, _MOST_NUMBERS // max(1, batch * labels * labels))
+    back = [torch.arange(labels, device=best.device).expand(0, batch, labels)]
+    for first in range(0, width - 1, size):
+        steps = slice(first, min(first + size, width - 1))
+        pairs = chain.transitions if chain.shared else chain.transitions[:, steps].transpose(0, 1)
+        back.append((best[steps].unsqueeze(-1) + pairs).argmax(-2))
+    inside = chain.valid.t()[1:].unsqueeze(-1)
+    pointers = torch.where(inside, torch.cat(back), torch.arange(labels, device=best.device))
+    distance = 1
+    while distance < len(pointers):
+        further = pointers[:-distance].gather(2, pointers[distance:])
+        pointers = torch.cat([further, pointers[-distance:]])
+        distance *= 2
+    earlier = pointers.gather(2, final.expand(width - 1, batch).unsqueeze(2)).squeeze(2)
+    return torch.cat([earlier, final.unsqueeze(0)]).t()
+
+
+def _best_walks_back(chain: Chain, best: Tensor, before: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """The n best scores [B, N] and labels [B, N, L]; minus infinity where there are fewer."""
     width, _, labels = best.shape
     n = min(n, labels**chain.width)
     ends = best[chain.last, chain.row] + chain.end
     ends = torch.nn.functional.pad(ends, (0, max(n - labels, 0)), value=-torch.inf)
-    final, final_label = ends.topk(n, dim=1)
-    final_label.clamp_max_(labels - 1)
-    itself = torch.arange(n, device=final_label.device).expand_as(final_label)
-    scores, label = final, final_label
-    all_labels, parents = [label], []
-    for t in range(width - 2, -1, -1):
-        inside = (chain.last > t).unsqueeze(1)
-        totals, choice = _extend(chain, t, scores, label, best[t])
-        # A row starts at its own last position, and keeps to it before.
-        scores = torch.where(inside, totals, final)
-        label = torch.where(inside, choice % labels, final_label)
-        parents.append(torch.where(inside, choice.div(labels, rounding_mode="floor"), itself))
-        all_labels.append(label)
-    scores = scores.masked_fill((chain.lengths == 0).unsqueeze(1), -torch.inf)
+    scores, label = ends.topk(n, dim=1)
+    scores.masked_fill_((chain.lengths == 0).unsqueeze(1), -torch.inf)
     scores[:, 0].masked_fill_(chain.lengths == 0, 0)
-    return scores, _trace(all_labels, parents)
+    # Longest rows first: those that have a word at t+1 are the first so many.
+    order = chain.lengths.argsort(descending=True)
+    inside = chain.valid[:, 1:].sum(0).tolist()
+    scores, label = scores[order], label.clamp_max_(labels - 1)[order]
+    best, before = best.index_select(1, order), before.index_select(1, order)
+    matrix = chain.transitions.transpose(-1, -2).contiguous()
+    # A choice is the place of an ending and a label before it, in [N * Y]; here: the ending itself.
+    choices = (torch.arange(n, device=order.device) * labels + label).repeat(width, 1, 1)
+    for t in range(width - 2, -1, -1):
+        rows = order[: inside[t]]
+        count = len(rows)
+        label = choices[t + 1, :count] % labels
+        # Endings without their best beginnings; dead ones stay at minus infinity.
+        rest = before[t + 1, :count].gather(1, label)
+        endings = scores[:count] - rest.clamp_min_(torch.finfo(scores.dtype).min)
+        if chain.shared:
+            totals = matrix.index_select(0, label.flatten()).view(count, n, labels)
+        else:
+            totals = matrix[rows.unsqueeze(1), t, label]
+        totals.add_(best[t, :count].unsqueeze(1)).add_(endings.unsqueeze(2))
+        torch.topk(totals.flatten(1), n, dim=1, out=(scores[:count], choices[t, :count]))
+    back = order.argsort()
+    return scores[back], _trace(choices, labels)[back]
 
 
-def _extend(
-    chain: Chain, t: int, scores: Tensor, label: Tensor, best: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The best completed scores [B, N] over endings with a label of position t put before them.
-
-    Args:
-        chain: the inputs.
-        t: position of the label that is put on.
-        scores: [B, N], completed scores of the endings so far.
-        label: [B, N], their first labels.
-        best: [B, Y], best beginnings up to each label of t.
-
-    Returns:
-        The scores and, in [N * Y], the ending and label they come from.
-    """
-    n = scores.shape[1]
-    if chain.shared:
-        totals = chain.transitions.t().index_select(0, label.flatten())
-        totals = totals.view(*label.shape, len(chain.end))
-    else:
-        totals = chain.transitions[chain.row.unsqueeze(1), t, :, label]
-    totals.add_(best.unsqueeze(1))
-    # An ending without its best beginning; a dead one stays at minus infinity.
-    ending = scores - totals.amax(2).clamp_min_(torch.finfo(scores.dtype).min)
-    totals.add_(ending.unsqueeze(2))
-    found, choice = totals.flatten(1).topk(n, dim=1)
-    return found, choice
-
-
-def _trace(labels: list[Tensor], parents: list[Tensor]) -> Tensor:
-    """Labels [B, N, L] from lists that run from the last position to the first."""
-    place = torch.arange(labels[0].shape[1], device=labels[0].device).expand_as(labels[0])
-    path = [labels[-1]]
-    for label, parent in zip(labels[-2::-1], parents[::-1], strict=True):
-        place = parent.gather(1, place)
-        path.append(label.gather(1, place))
+def _trace(choices: Tensor, labels: int) -> Tensor:
+    """Labels [B, N, L] by following the choices [L, B, N] from the first position to the last."""
+    label, parent = choices % labels, choices.div(labels, rounding_mode="floor")
+    place = torch.arange(choices.shape[2], device=choices.device).expand_as(choices[0])
+    path = []
+    for here, next_place in zip(label.unbind(0), parent.unbind(0), strict=True):
+        path.append(here.gather(1, place))
+        place = next_place.gather(1, place)
     return torch.stack(path, 2)

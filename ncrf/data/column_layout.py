@@ -69,6 +69,12 @@ def _bad_columns(what: str) -> InputError:
     )
 
 
+def described(form: ColumnFormat) -> str:
+    """A layout as reports say it: ``word,[POS],label (tabs)``."""
+    separator = SEPARATOR_NAMES.get(form.separator, form.separator.strip())
+    return f"{','.join(form.columns)} ({separator})"
+
+
 def cut(line: str, separator: str) -> list[str]:
     """Split a line into its cells: at every tab, or at runs of U+0020."""
     if separator == "\t":

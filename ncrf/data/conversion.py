@@ -24,6 +24,7 @@ from ncrf.data.conllu import MISC
 from ncrf.data.corpora import open_corpus
 from ncrf.data.ill_formed import IllFormed
 from ncrf.data.output_files import replacing
+from ncrf.data.partial import is_partial
 from ncrf.data.schemes import (
     PLAIN,
     SCHEMES,
@@ -45,13 +46,17 @@ _SPACED_CELL = re.compile(rb"[^ ]+")
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was done: from which scheme to which, how many labels changed, what was ill-formed."""
+    """What was done: from which scheme to which, how many labels changed, what was ill-formed.
+
+    ``partial`` counts the labels known in part, which stayed.
+    """
 
     source: str
     target: str
     sentences: int
     tokens: int
     changed: int
+    partial: int
     ill_formed: IllFormed
 
 
@@ -70,23 +75,27 @@ def convert_file(config: Config, source: str, output: str, to: str) -> Conversio
     input or output, ``.gz`` is unpacked and packed. The file is read twice where its scheme is
     to be detected; what can be read only once is copied to a temporary file before. The output
     appears when it is whole. Ill-formed sequences mean the spans that conlleval reads, and the
-    log counts them. Labels that say O as it is stay as they are (``_``, ``o``).
+    log counts them. Labels that say O as it is stay as they are (``_``, ``o``), and so do all
+    labels of a sentence in which one is known in part (``partial_labels``).
 
-    Raises InputError for a file that cannot be read or holds plain labels, and where output
-    and input are one file.
+    Raises InputError for a file that cannot be read or holds plain labels, for labels known in
+    part in another scheme than ``to``, and where output and input are one file.
     """
     target = _span_scheme(to)
     _refuse_output(source, output)
     with spooled(source) as path:
         scheme = _source_scheme(config, path, display_name(source))
         reader = open_corpus(config, path)
-        ill_formed = IllFormed(scheme, config.corpus.label_delimiter, keep=SHOWN)
-        labels = _Labels(reader, scheme, target, config.corpus.label_delimiter, ill_formed)
+        keys = config.corpus
+        partial = keys.partial_labels
+        ill_formed = IllFormed(scheme, keys.label_delimiter, SHOWN, partial_labels=partial)
+        labels = _Labels(reader, scheme, target, config, ill_formed)
         with TextFile(path) as text, _opened(output) as file:
             cell = _LabelCell(reader, config)
             for line in _with_changes(_raw_lines(text), labels.changes(), cell):
                 file.write(line)
-    done = Conversion(scheme, target, reader.sentences, reader.tokens, labels.changed, ill_formed)
+    counts = (reader.sentences, reader.tokens, labels.changed, labels.partial)
+    done = Conversion(scheme, target, *counts, ill_formed)
     _log(done, display_name(source), output)
     return done
 
@@ -121,7 +130,9 @@ def _source_scheme(config: Config, path: str, name: str) -> str:
     else:
         detector = SchemeDetector(keys.label_delimiter)
         for sentence in open_corpus(config, path):
-            detector.feed(sentence.labels or (), file=sentence.file, line=sentence.line)
+            labels = sentence.labels or ()
+            if not any(is_partial(label, keys.partial_labels) for label in labels):
+                detector.feed(labels, file=sentence.file, line=sentence.line)
         scheme, how = detector.scheme(), "detected"
     logger.info("%s: label scheme %s (%s)", name, scheme, how)
     if scheme == PLAIN:
@@ -141,14 +152,15 @@ class _Labels:
         reader: CorpusReader,
         source: str,
         target: str,
-        delimiter: str,
+        config: Config,
         ill_formed: IllFormed,
     ) -> None:
-        self.changed = 0
+        self.changed = self.partial = 0
         self._reader = reader
         self._source = source
         self._target = target
-        self._delimiter = delimiter
+        self._delimiter = config.corpus.label_delimiter
+        self._partial_labels = config.corpus.partial_labels
         self._ill_formed = ill_formed
 
     def changes(self) -> Iterator[Change]:
@@ -166,6 +178,11 @@ class _Labels:
 
     def _converted(self, sentence: Sentence) -> list[str]:
         labels = sentence.labels or []
+        partial = [i for i, x in enumerate(labels) if is_partial(x, self._partial_labels)]
+        if partial:
+            self._check_partial(sentence, partial[0])
+            self.partial += len(partial)
+            return labels
         try:
             return convert(labels, self._source, self._target, self._delimiter)
         except InputError as error:
@@ -174,6 +191,19 @@ class _Labels:
             raise InputError(
                 error.what, file=sentence.file, line=line, remedy=error.remedy
             ) from None
+
+    def _check_partial(self, sentence: Sentence, position: int) -> None:
+        """InputError for a label known in part that would have to be another."""
+        if self._source == self._target:
+            return
+        label = (sentence.labels or [])[position]
+        raise InputError(
+            f"label {label!r} is known in part and cannot be converted "
+            f"from {self._source} to {self._target}",
+            file=sentence.file,
+            line=sentence.line_of(position),
+            remedy=f"a corpus whose labels are all known, or --to {self._source}, which it is in",
+        )
 
 
 class _LabelCell:
@@ -269,6 +299,8 @@ def _log(done: Conversion, name: str, output: str) -> None:
             "; ".join(f"line {line}: {reason}" for line, reason in places.first),
             "; ..." if places.count > len(places.first) else "",
         )
+    if done.partial:
+        logger.info("%s: %s labels are known in part and stay", name, f"{done.partial:,}")
     logger.info(
         "%s: %s sentences, %s tokens; %s labels changed from %s to %s, written to %s",
         name,

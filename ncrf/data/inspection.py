@@ -15,6 +15,7 @@ from ncrf.data.alphabet import normalize_digits
 from ncrf.data.columns import CorpusReader
 from ncrf.data.corpora import open_corpus, trained_scheme
 from ncrf.data.ill_formed import Findings, IllFormed
+from ncrf.data.partial import is_partial, without_partial
 from ncrf.data.schemes import PLAIN, SchemeDetector, convert, scheme_name, spans
 from ncrf.data.sentence import ColumnFormat, Sentence
 from ncrf.data.spooled_input import display_name, spooled
@@ -48,8 +49,10 @@ class FileReport:
 
     ``scheme`` is None where there are no labels, and where ``scheme_error`` says why none could
     be told. ``entities`` counts spans by type; ``labels`` counts labels as a model is trained
-    on them. ``repeated`` are sentences (by their words) that stood in this file before,
-    ``shared`` those that an earlier file has. ``new_labels`` are ones that the first file lacks.
+    on them. ``partial`` counts labels known in part (``partial_labels``), which are in neither,
+    and ``partial_sentences`` those that hold any. ``repeated`` are sentences (by their words)
+    that stood in this file before, ``shared`` those that an earlier file has. ``new_labels`` are
+    ones that the first file lacks.
     """
 
     file: str
@@ -63,6 +66,8 @@ class FileReport:
     words: Counter[str] = field(default_factory=Counter)
     entities: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
+    partial: int = 0
+    partial_sentences: int = 0
     ill_formed: IllFormed | None = None
     repeated: Findings = field(default_factory=lambda: Findings(None))
     shared: dict[str, Findings] = field(default_factory=dict)
@@ -134,12 +139,23 @@ class Inspector:
             if len(longest) > report.longest_word.length:
                 line = sentence.line_of(sentence.words.index(longest))
                 report.longest_word.offer(len(longest), line, longest)
-            if sentence.labels is not None:
-                detector.feed(sentence.labels, file=sentence.file, line=sentence.line)
+            self._feed(sentence, report, detector)
         report.format = reader.format
         report.sentences, report.tokens = reader.sentences, reader.tokens
         report.boundaries = reader.boundaries
         self._seen.append((report.file, seen))
+
+    def _feed(self, sentence: Sentence, report: FileReport, detector: SchemeDetector) -> None:
+        """Let the scheme be told from a sentence, unless it is labelled in part, as in training."""
+        labels = sentence.labels
+        if labels is None:
+            return
+        partial = sum(is_partial(label, self._config.corpus.partial_labels) for label in labels)
+        if partial:
+            report.partial += partial
+            report.partial_sentences += 1
+        else:
+            detector.feed(labels, file=sentence.file, line=sentence.line)
 
     def _note_duplicates(
         self, sentence: Sentence, report: FileReport, seen: dict[int, int]
@@ -182,22 +198,24 @@ class Inspector:
         delimiter = self._config.corpus.label_delimiter
         own = report.scheme or PLAIN
         target = self._target or trained_scheme(self._config, own)
-        found = IllFormed(own, delimiter, self._keep)
+        partial = self._config.corpus.partial_labels
+        found = IllFormed(own, delimiter, self._keep, partial_labels=partial)
         in_expected = None
         if PLAIN not in (own, expected) and expected not in (own, None):
-            in_expected = IllFormed(expected or own, delimiter, 0)
+            in_expected = IllFormed(expected or own, delimiter, 0, partial_labels=partial)
         for sentence in reader:
             labels = sentence.labels
             if labels is None:
                 continue
+            known = without_partial(labels, partial)
             if own != PLAIN:
-                report.entities.update(span.label for span in spans(labels, delimiter))
+                report.entities.update(span.label for span in spans(known, delimiter))
                 found.feed(sentence)
                 if in_expected is not None:
                     in_expected.feed(sentence)
                 if target != (expected or own):
                     labels = _converted(labels, own, target, delimiter)
-            report.labels.update(labels)
+            report.labels.update(label for label in labels if not is_partial(label, partial))
             self._note_new_labels(labels, sentence, report)
         if in_expected is not None and not in_expected.sentences:
             report.scheme, report.scheme_source = expected, "as in the first file"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ncrf.data.column_layout import SEPARATOR_NAMES
+from ncrf.data.column_layout import described
 from ncrf.data.inspection import FileReport
 from ncrf.data.vectors import Coverage
 
@@ -27,6 +27,7 @@ def report_lines(
         ("columns", _columns(report, first)),
         ("scheme", _scheme(report, first)),
         *_labels(report, listed),
+        *_partial(report),
         *_ill_formed(report),
         *_duplicates(report, everything),
         *(_comparison(report, listed) if first is not None else ()),
@@ -54,8 +55,7 @@ def _counts(report: FileReport) -> str:
 def _columns(report: FileReport, first: FileReport | None) -> str:
     if report.format is None:
         return "none"
-    separator = SEPARATOR_NAMES.get(report.format.separator, report.format.separator.strip())
-    text = f"{','.join(report.format.columns)} ({separator})"
+    text = described(report.format)
     if first is not None and first.format and first.format.features != report.format.features:
         text += f"; the first file has {','.join(first.format.columns)}"
     return text
@@ -79,6 +79,15 @@ def _labels(report: FileReport, listed: int | None) -> list[tuple[str, str]]:
     if report.ill_formed is not None:
         return [("entities", f"{report.entities.total():,}{_tally(report.entities, listed)}")]
     return [("labels", f"{len(report.labels):,}{_tally(report.labels, listed)}")]
+
+
+def _partial(report: FileReport) -> list[tuple[str, str]]:
+    """How many labels stand for several; no row where none does."""
+    labels, sentences = report.partial, report.partial_sentences
+    if not labels:
+        return []
+    text = f"{labels:,} label{'s' * (labels != 1)} known in part"
+    return [("partial", f"{text}, in {sentences:,} sentence{'s' * (sentences != 1)}")]
 
 
 def _tally(counts: Counter[str], listed: int | None) -> str:

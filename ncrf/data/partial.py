@@ -20,6 +20,15 @@ def is_partial(label: str, partial_labels: str) -> bool:
     return partial_labels == "sets" and _BETWEEN in label
 
 
+def without_partial(labels: Sequence[str], partial_labels: str) -> list[str]:
+    """The labels with ``?`` for each that stands for several, sets among them.
+
+    ``?`` marks no span and says nothing of its neighbours, whereas ``B-PER|O`` could be read as
+    the begin of a ``PER|O``.
+    """
+    return [UNKNOWN_LABEL if is_partial(label, partial_labels) else label for label in labels]
+
+
 def possible_labels(strings: Sequence[str], labels: Alphabet) -> NDArray[np.bool_]:
     """Which of the model's labels each string stands for, ``[len(strings), Y]``.
 

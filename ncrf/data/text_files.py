@@ -31,6 +31,7 @@ class TextFile:
         """Open ``path``; a missing or unreadable file is an InputError."""
         self.is_standard = str(path) == STANDARD_INPUT
         self.name = "<stdin>" if self.is_standard else str(path)
+        self._unread = b""
         self._stream = (
             cast(BufferedReader, sys.stdin.buffer) if self.is_standard else open_bytes(path)
         )
@@ -52,6 +53,19 @@ class TextFile:
         """Close the file; standard input stays open."""
         if not self.is_standard:
             self._stream.close()
+
+    def first_line(self) -> str:
+        """The first line that holds more than spaces and tabs, "" if none; it is read again.
+
+        To be asked for before anything was read.
+        """
+        read = b""
+        while block := self._read():
+            read += block
+            if _first_filled(read[: read.rfind(b"\n") + 1]):
+                break
+        self._unread = read
+        return _first_filled(read).removesuffix(b"\r").decode("utf-8", "replace")
 
     def byte_blocks(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield ``(number of the first line, offset of its first byte, whole lines as bytes)``.
@@ -113,6 +127,9 @@ class TextFile:
             yield from enumerate(lines, first)
 
     def _read(self) -> bytes:
+        if self._unread:
+            block, self._unread = self._unread, b""
+            return block
         try:
             return self._stream.read1(BLOCK_BYTES)
         except (OSError, EOFError, zlib.error) as error:
@@ -136,6 +153,11 @@ def open_bytes(path: str | Path) -> BufferedReader:
         raise InputError("is a folder", file=path, remedy="name a file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {_reason(error)}", file=path) from error
+
+
+def _first_filled(data: bytes) -> bytes:
+    """The first line that holds more than spaces and tabs."""
+    return next((x for x in data.removeprefix(BOM).split(b"\n") if x.strip(b" \t\r")), b"")
 
 
 def split_lines(text: str) -> list[str]:

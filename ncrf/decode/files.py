@@ -51,10 +51,14 @@ def decode_file(decode: Config) -> None:
             f"{predictor.unknown_words:,}",
         )
     logger.info(
-        "decoded %s sentences, %s tokens in %.1f s (%.0f sentences/s) to %s",
-        f"{reader.sentences:,}",
-        f"{reader.tokens:,}",
+        "decoded %s, %s in %.1f s (%.0f sentences/s) to %s",
+        _counted(reader.sentences, "sentence"),
+        _counted(reader.tokens, "token"),
         seconds,
         reader.sentences / max(seconds, 1e-9),
         "standard output" if output == "-" else output,
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

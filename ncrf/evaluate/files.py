@@ -2,41 +2,81 @@
 
 from __future__ import annotations
 
-from ncrf.data.columns import CorpusReader, read_columns
-from ncrf.data.schemes import PLAIN, SchemeDetector
-from ncrf.evaluate.pairing import paired
+from collections.abc import Iterable, Iterator, Sequence
+
+from ncrf.config import Config
+from ncrf.data.corpora import open_corpus
+from ncrf.data.schemes import PLAIN, SchemeDetector, scheme_name
+from ncrf.data.sentence import Sentence
+from ncrf.errors import InputError
+from ncrf.evaluate.oracle import best_labeling
+from ncrf.evaluate.pairing import labels_of, paired_sentences
+from ncrf.evaluate.predicted_files import read_predicted
 from ncrf.evaluate.spans import Score, score_accuracy, score_spans
 
 
-def score_files(
-    gold: str,
-    predicted: str,
-    *,
-    columns: str | None = None,
-    separator: str = "auto",
-    comment_prefix: str | None = None,
-    delimiter: str = "-",
-    policy: str = "conlleval",
-) -> Score:
+def score_files(config: Config, gold: str, predicted: str, *, oracle: bool = False) -> Score:
     """Score ``predicted`` against ``gold``: by spans, or by accuracy where labels mark none.
 
-    ``columns`` lays out the gold file, and the predicted one if it has as many columns;
-    otherwise its word is first and its label last, as decoding writes it. Raises InputError
+    The config says how the gold file is read and which ``score_policy`` counts; for the
+    predicted one see `read_predicted`. With ``oracle``, which needs n-best output, the labeling
+    of each sentence that is most like gold is scored; see `best_labeling`. Raises InputError
     where the words of the two differ, with the line.
     """
-
-    def reader(path: str, layout: str | None) -> CorpusReader:
-        return read_columns(
-            path, columns=layout, separator=separator, comment_prefix=comment_prefix
-        )
-
-    detector = SchemeDetector(delimiter)
-    wanted, found = [], []
-    for ours, theirs in paired(reader(gold, columns), reader(predicted, None)):
-        detector.feed(ours)
-        wanted.append(ours)
-        found.append(theirs)
-    scheme = detector.scheme()
+    labels = _GoldLabels(config)
+    pairs = paired_sentences(
+        labels.watch(open_corpus(config, gold)), read_predicted(config, predicted, labels.seen)
+    )
+    wanted: list[Sequence[str]] = []
+    found: list[list[Sequence[str]]] = []
+    for ours, theirs in pairs:
+        wanted.append(labels_of(ours))
+        found.append(_labelings(theirs) if oracle else [labels_of(theirs)])
+    scheme = labels.scheme()
+    keys, policy = config.corpus, config.inference.score_policy
+    chosen = [
+        best_labeling(ours, theirs, scheme, delimiter=keys.label_delimiter, policy=policy)
+        if len(theirs) > 1
+        else theirs[0]
+        for ours, theirs in zip(wanted, found, strict=True)
+    ]
     if scheme == PLAIN:
-        return score_accuracy(wanted, found)
-    return score_spans(wanted, found, policy=policy, scheme=scheme, delimiter=delimiter)
+        return score_accuracy(wanted, chosen)
+    return score_spans(wanted, chosen, policy=policy, scheme=scheme, delimiter=keys.label_delimiter)
+
+
+class _GoldLabels:
+    """What the labels of the gold file tell while it is read: ``seen``, and their scheme."""
+
+    def __init__(self, config: Config) -> None:
+        self.seen: set[str] = set()
+        self._keys = config.corpus
+        self._detector = SchemeDetector(self._keys.label_delimiter)
+        self._detects = not self._keys.sentence_classification and self._keys.input_scheme == "auto"
+
+    def watch(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """Hand sentences on."""
+        for sentence in sentences:
+            if sentence.labels is not None:
+                self.seen.update(sentence.labels)
+                if self._detects:
+                    self._detector.feed(sentence.labels, file=sentence.file, line=sentence.line)
+            yield sentence
+
+    def scheme(self) -> str:
+        """The scheme, once all sentences were handed on."""
+        if self._keys.sentence_classification:
+            return PLAIN
+        return self._detector.scheme() if self._detects else scheme_name(self._keys.input_scheme)
+
+
+def _labelings(sentence: Sentence) -> list[Sequence[str]]:
+    """The n best labelings of a sentence, best first; its rows hold them after the word."""
+    if sentence.rows is None:
+        raise InputError(
+            "not n-best output: an oracle score chooses among several labelings",
+            file=sentence.file,
+            line=sentence.line,
+            remedy="decode with nbest=10",
+        )
+    return list(zip(*(row[1:] for row in sentence.rows), strict=True))

@@ -11,10 +11,18 @@ from ncrf.errors import InputError
 def paired(
     gold: Iterable[Sentence], predicted: Iterable[Sentence]
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """The labels of gold and predicted sentences, pair by pair; document boundaries are left out.
+    """The labels of `paired_sentences`; InputError where they are missing."""
+    for wanted, found in paired_sentences(gold, predicted):
+        yield labels_of(wanted), labels_of(found)
 
-    Raises `InputError` with file and line where the words differ, where one file has more
-    sentences, and where labels are missing.
+
+def paired_sentences(
+    gold: Iterable[Sentence], predicted: Iterable[Sentence]
+) -> Iterator[tuple[Sentence, Sentence]]:
+    """Gold and predicted sentences side by side; document boundaries are left out.
+
+    Raises `InputError` with file and line where the words differ and where one file has more
+    sentences.
     """
     ours, theirs = _sentences(gold), _sentences(predicted)
     for wanted in ours:
@@ -27,7 +35,7 @@ def paired(
                 remedy="the same sentences in both files",
             )
         _check_words(wanted, found)
-        yield _labels(wanted), _labels(found)
+        yield wanted, found
     extra = next(theirs, None)
     if extra is not None:
         raise InputError(
@@ -42,7 +50,8 @@ def _sentences(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
     return (sentence for sentence in sentences if sentence.words and not sentence.boundary)
 
 
-def _labels(sentence: Sentence) -> Sequence[str]:
+def labels_of(sentence: Sentence) -> Sequence[str]:
+    """The labels of a sentence; InputError if it has none."""
     if sentence.labels is None:
         raise InputError(
             "no labels to score",

@@ -37,8 +37,8 @@ def conlleval_lines(score: Score) -> list[str]:
 
 
 def accuracy_lines(score: Score) -> list[str]:
-    """The same for plain labels: one rate over all tokens, then a line for each label."""
-    lines = [f"processed {score.tokens} tokens; correct: {score.correct_tokens}."]
+    """The same for plain labels: one rate over all of them, then a line for each label."""
+    lines = [f"processed {score.tokens} {score.unit}; correct: {score.correct_tokens}."]
     if score.tokens:
         lines.append(f"accuracy: {_percent(score.correct_tokens, score.tokens):6.2f}%")
     return lines + _type_lines(score)

@@ -57,8 +57,9 @@ class Score:
     """The score of a corpus, over all types. Fractions from 0 to 1; 0 where nothing is counted.
 
     ``kind`` is "spans", or "labels" where every token counts as one item (plain labels; precision,
-    recall and F1 then equal the accuracy). ``gold``, ``predicted`` and ``correct`` count items,
-    ``per_type`` is sorted by name.
+    recall and F1 then equal the accuracy). In sentence classification ``tokens`` counts what has
+    a label: sentences. ``gold``, ``predicted`` and ``correct`` count items, ``per_type`` is sorted
+    by name.
     """
 
     kind: str
@@ -84,6 +85,11 @@ class Score:
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
         return _share(2 * self.correct, self.predicted + self.gold)
+
+    @property
+    def unit(self) -> str:
+        """What carries a label: "sentences" where each has one, else "tokens"."""
+        return "sentences" if 0 < self.tokens == self.sentences else "tokens"
 
     @property
     def accuracy(self) -> float:

@@ -34,6 +34,11 @@ _PARTS = (
     ("projection.", "projection to labels"),
     ("inference.", "transitions"),
 )
+#: The weights through which the word layers of ncrf take their input in.
+_WORD_LAYER_INPUTS = (
+    "word_layer.recurrent.rnn.weight_ih_l0",
+    "word_layer.input_projection.weight",
+)
 _FEATURE = re.compile(r"representation\.feature_embeddings\.(\d+)\.")
 
 
@@ -79,6 +84,29 @@ class ModelDescription:
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of one tensor, None if the model has no such."""
         return self.shapes.get(name)
+
+    def width(self, name: str) -> int | None:
+        """How wide the input of a layer is, whose weight ``[out, in]`` is the tensor ``name``."""
+        shape = self.shape(name)
+        return shape[1] if shape is not None and len(shape) == 2 else None
+
+    def char_width(self) -> int | None:
+        """How wide the character layer's vectors are; None where no tensor tells.
+
+        That is what the input of the next layer has beyond the embeddings. The word layers that
+        plugins bring are not known here.
+        """
+        if self.config.word_layer.use_word_seq:
+            whole = next(filter(None, map(self.width, _WORD_LAYER_INPUTS)), None)
+        else:
+            whole = self.width("projection.weight")
+        if whole is None:
+            return None
+        return whole - sum(
+            shape[1]
+            for name, shape in self.shapes.items()
+            if name == "representation.word_embedding.weight" or _FEATURE.match(name)
+        )
 
     def _part(self, name: str) -> str:
         found = _FEATURE.match(name)

@@ -71,10 +71,8 @@ def _layers(model: ModelDescription) -> list[Row]:
         texts.append(f"feature [{spec.name}]: {_table(table)}{_source(spec)}")
     if config.chars.use_char:
         table = model.shape("representation.char_embedding.weight")
-        width = config.chars.char_hidden_dim
-        kind = config.chars.char_seq_feature
-        twice = f"{width} + {width}" if kind == "ALL" else str(width)
-        texts.append(f"characters: {_table(table)}, then {kind}, {twice} wide")
+        kind, width = config.chars.char_seq_feature, model.char_width()
+        texts.append(f"characters: {_table(table)}, then {kind}{_wide(width)}")
     texts.append(f"sentence: {_word_layer(model)}")
     texts.append(f"labels: {_inference(model)}")
     return _under("layers", texts)
@@ -86,6 +84,10 @@ def _table(shape: Sequence[int] | None) -> str:
     )
 
 
+def _wide(width: int | None) -> str:
+    return "" if width is None else f", {width:,} wide"
+
+
 def _source(spec: FeatureSpec) -> str:
     return f", computed from {spec.source}" if spec.source else ""
 
@@ -94,13 +96,14 @@ def _word_layer(model: ModelDescription) -> str:
     keys = model.config.word_layer
     if not keys.use_word_seq:
         return "none"
-    kind, width = keys.word_seq_feature, f"{keys.hidden_dim} wide"
+    kind = keys.word_seq_feature
+    text = f"{kind}{_wide(model.width('projection.weight'))}"
     if kind == "CNN":
-        return f"{kind}, {width}, {_layers_of(keys.cnn_layer)}"
+        return f"{text}, {_layers_of(keys.cnn_layer)}"
     if kind in ("LSTM", "GRU"):
         directions = "both directions" if keys.bilstm else "one direction"
-        return f"{kind}, {width}, {_layers_of(keys.lstm_layer)}, {directions}"
-    return f"{kind}, {width}"
+        return f"{text}, {_layers_of(keys.lstm_layer)}, {directions}"
+    return text
 
 
 def _layers_of(number: int) -> str:

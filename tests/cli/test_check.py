@@ -66,6 +66,14 @@ def test_keys_and_vectors(tmp_path, capsys):
     assert "found lower-cased: 1 (100.0 %) types, 1 (100.0 %) tokens" in out
 
 
+def test_labels_known_in_part(tmp_path, capsys):
+    path = tmp_path / "train"
+    path.write_text("Anna B-PER\nLind ?\n\nleft O\nOslo B-LOC|B-ORG\n\nBo B-PER\n")
+    assert main(["check", str(path), "--partial_labels", "sets"]) == 0
+    out, err = capsys.readouterr()
+    assert "  partial     2 labels known in part, in 2 sentences\n" in out and err == ""
+
+
 def test_the_files_and_keys_of_a_config(files, tmp_path, capsys):
     config = tmp_path / "train.config"
     lines = [

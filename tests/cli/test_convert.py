@@ -44,12 +44,24 @@ def test_standard_input_to_standard_output(monkeypatch, capfdbinary):
         (["--to", "BIO", "{in}", "-"], "columns=word,-,label"),
         (["--to", "BIO", "{in}", "-", "--input_scheme", "BIX"], "input_scheme='BIX'"),
         (["--to", "BIO", "{in}", "-", "--columns", "word,tag"], "columns='word,tag'"),
+        (["--to", "BIO", "{in}", "-", "--partial_labels", "some"], "partial_labels='some'"),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(arguments, message, source, capsys):
     assert main(["convert", *(a.format(**{"in": source}) for a in arguments)]) == 2
     printed = capsys.readouterr()
     assert message in printed.err.splitlines()[-1] and printed.out == ""
+
+
+def test_labels_known_in_part(tmp_path, capfd):
+    path = tmp_path / "in"
+    path.write_text("Anna B-PER\nLind ?\n\nleft O\nOslo B-LOC|B-ORG\n\nBo B-PER\n")
+    keys = ["--partial_labels", "sets"]
+    assert main(["convert", "--to", "BIO", str(path), "-", *keys]) == 0
+    assert capfd.readouterr().out == path.read_text()
+    assert main(["convert", "--to", "BIOES", str(path), str(tmp_path / "out"), *keys]) == 2
+    error = capfd.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"ncrf: {path}:2: label '?' is known in part") and "--to IOB2" in error
 
 
 def test_a_missing_argument_ends_with_2(capsys):

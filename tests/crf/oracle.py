@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -35,11 +37,16 @@ class Case:
     def rows(self) -> list[Row]:
         return [Row(self, b) for b in range(len(self.emissions))]
 
+    def changed(self, function: Any) -> Case:
+        """With a function of each tensor of scores."""
+        emissions, transitions, start, end = (function(x) for x in self.scores)
+        return Case(emissions, transitions, start, end, self.mask)
+
     def to(self, dtype: torch.dtype) -> Case:
-        return Case(*(x.to(dtype) for x in self.scores), self.mask)
+        return self.changed(lambda x: x.to(dtype))
 
     def leaves(self) -> Case:
-        return Case(*(x.clone().requires_grad_() for x in self.scores), self.mask)
+        return self.changed(lambda x: x.clone().requires_grad_())
 
     def with_emissions(self, emissions: Tensor) -> Case:
         return replace(self, emissions=emissions)
@@ -72,8 +79,11 @@ class Row:
         into = self.positions[1:] - 1
         by_position = case.transitions.dim() == 4
         self.pairs = [case.transitions[b, t] if by_position else case.transitions for t in into]
+
+    @cached_property
+    def paths(self) -> Tensor:
         every = itertools.product(range(self.num_labels), repeat=self.length)
-        self.paths = torch.tensor(list(every), dtype=torch.long)
+        return torch.tensor(list(every), dtype=torch.long)
 
     def scores(self) -> Tensor:
         """[N], the score of each labeling by its definition, differentiable."""
@@ -105,12 +115,14 @@ class Row:
     def agreeing(self, allowed: Tensor) -> Tensor:
         """[N], True for labelings within allowed [L, Y]."""
         kept = allowed[self.positions]
-        return kept[torch.arange(self.length), self.paths].all(1)
+        within: Tensor = kept[torch.arange(self.length), self.paths].all(1)
+        return within
 
     def marginals(self) -> Tensor:
         """[n, Y]."""
         one = torch.nn.functional.one_hot(self.paths, self.num_labels).double()
-        return torch.tensordot(self.probabilities(), one, 1)
+        found: Tensor = torch.tensordot(self.probabilities(), one, 1)
+        return found
 
     def pairwise_marginals(self) -> Tensor:
         """[n-1, Y, Y]."""
@@ -175,7 +187,7 @@ def _open_a_path(case: Case, b: int, row: Row, labels: Tensor) -> None:
         pairs[i, j] = torch.nan_to_num(pairs[i, j], neginf=0.0)
 
 
-def cases(**fixed) -> st.SearchStrategy[Case]:
+def cases(**fixed: Any) -> st.SearchStrategy[Case]:
     """Small cases of all kinds."""
     choices = {
         "seed": st.integers(0, 2**31),
@@ -198,6 +210,6 @@ def close(found: Tensor, expected: Tensor | float, tolerance: float = 1e-9) -> b
     return torch.allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def by_row(case: Case, function) -> Tensor:
+def by_row(case: Case, function: Any) -> Tensor:
     """[B] of a function of rows."""
     return torch.stack([torch.as_tensor(function(row)) for row in case.rows()])

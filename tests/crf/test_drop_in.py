@@ -1,13 +1,16 @@
 """CRF, on the same inputs as the package it stands in for."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
 from ncrf.crf import CRF, LinearChainCRF, RowError
 from tests.crf.oracle import Row, by_row, close, make_case
 
 
-def inputs(seed: int, batch_first: bool):
+def inputs(seed: int, batch_first: bool) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
     emissions = torch.randn(4, 6, 5, generator=generator)
     tags = torch.randint(5, (4, 6), generator=generator)
@@ -19,7 +22,7 @@ def inputs(seed: int, batch_first: bool):
 @pytest.mark.filterwarnings("ignore:where received a uint8")
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
-def test_both_give_the_same(batch_first, dtype):
+def test_both_give_the_same(batch_first: bool, dtype: torch.dtype) -> None:
     torchcrf = pytest.importorskip("torchcrf")
     torch.manual_seed(1)
     theirs = torchcrf.CRF(5, batch_first=batch_first)
@@ -32,21 +35,22 @@ def test_both_give_the_same(batch_first, dtype):
     emissions, tags, mask = inputs(2, batch_first)
     for given in (None, mask.bool() if dtype == torch.bool else mask.to(dtype)):
         for reduction in ("none", "sum", "mean", "token_mean"):
-            found, expected = [], []
+            found: list[Any] = []
+            expected: list[Any] = []
             for crf, values in ((ours, found), (theirs, expected)):
                 crf.zero_grad()
                 leaf = emissions.clone().requires_grad_()
                 # The other package takes Boolean masks only in its where.
                 used = given if crf is ours or given is None else given.bool()
                 value = crf(leaf, tags, used, reduction=reduction)
-                value.sum().backward()
+                torch.autograd.backward(value.sum())
                 values += [value, leaf.grad, *(x.grad for x in crf.parameters())]
             assert all(close(a, b, 1e-5) for a, b in zip(found, expected, strict=True))
         used = None if given is None else given.bool()
         assert ours.decode(emissions, given) == theirs.decode(emissions, used)
 
 
-def test_likelihood_and_tags_against_enumeration():
+def test_likelihood_and_tags_against_enumeration() -> None:
     case = make_case(3, labels=4).to(torch.float32)
     crf = CRF(4, batch_first=True)
     crf.load_state_dict(
@@ -67,7 +71,7 @@ def test_likelihood_and_tags_against_enumeration():
     assert decoded == best
 
 
-def test_defaults():
+def test_defaults() -> None:
     torch.manual_seed(4)
     crf = CRF(30)
     assert not crf.batch_first
@@ -84,7 +88,7 @@ def test_defaults():
     assert crf(emissions, tags) == crf(emissions, tags, torch.ones(6, 4), reduction="sum")
 
 
-def test_masks_that_the_other_package_refuses():
+def test_masks_that_the_other_package_refuses() -> None:
     crf = CRF(3, batch_first=True)
     emissions = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(6))
     mask = torch.tensor([[0, 1, 0, 1], [0, 0, 0, 0]])
@@ -93,11 +97,11 @@ def test_masks_that_the_other_package_refuses():
     assert tags[0] == crf.decode(emissions[:1, [1, 3]])[0]
 
 
-def test_a_state_dict_serves_both_layers():
+def test_a_state_dict_serves_both_layers() -> None:
     assert LinearChainCRF(3).load_state_dict(CRF(3).state_dict())
 
 
-def test_wrong_inputs():
+def test_wrong_inputs() -> None:
     with pytest.raises(ValueError, match="num_tags is 0"):
         CRF(0)
     crf = CRF(3)

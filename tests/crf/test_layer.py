@@ -1,18 +1,20 @@
 """LinearChainCRF: parameters, reductions, constraints."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from ncrf import crf as functions
-from ncrf.crf import LinearChainCRF
+from ncrf.crf import LinearChainCRF, NBest
 from tests.crf.oracle import Case, close, make_case
 
 LEGAL = ([True, True, False], [[True, True, False], [True] * 3, [True] * 3], [True] * 3)
 
 
-def layer_and_case(seed: int = 1, **options) -> tuple[LinearChainCRF, Case]:
+def layer_and_case(seed: int = 1, **options: Any) -> tuple[LinearChainCRF, Case]:
     case = make_case(seed, labels=3, **options).to(torch.float32)
     crf = LinearChainCRF(3)
     with torch.no_grad():
@@ -22,7 +24,7 @@ def layer_and_case(seed: int = 1, **options) -> tuple[LinearChainCRF, Case]:
     return crf, case
 
 
-def test_parameters_start_at_zero():
+def test_parameters_start_at_zero() -> None:
     crf = LinearChainCRF(4)
     assert {name: tuple(x.shape) for name, x in crf.state_dict().items()} == {
         "transitions": (4, 4),
@@ -33,7 +35,7 @@ def test_parameters_start_at_zero():
     assert repr(crf) == "LinearChainCRF(num_labels=4)"
 
 
-def test_methods_are_the_functions():
+def test_methods_are_the_functions() -> None:
     crf, case = layer_and_case()
     emissions, mask = case.emissions, case.mask
     for name in (
@@ -65,12 +67,12 @@ def test_methods_are_the_functions():
     )
 
 
-def path_score(case, labels):
+def path_score(case: Case, labels: Tensor) -> Tensor:
     emissions, *others = case.inputs
     return functions.path_score(emissions, labels, *others)
 
 
-def test_reductions():
+def test_reductions() -> None:
     crf, case = layer_and_case(2)
     labels = case.random_labels(0)
     rows = crf(case.emissions, labels, case.mask, reduction="none")
@@ -87,7 +89,7 @@ def test_reductions():
         crf(case.emissions, labels, case.mask, reduction="average")
 
 
-def test_means_of_nothing_are_zero():
+def test_means_of_nothing_are_zero() -> None:
     crf = LinearChainCRF(3)
     for reduction in ("sum", "mean", "token_mean"):
         for shape in ((0, 4), (2, 0), (2, 4)):
@@ -96,7 +98,7 @@ def test_means_of_nothing_are_zero():
             assert crf(torch.zeros(*shape, 3), labels, mask, reduction=reduction) == 0
 
 
-def test_sets_of_labels():
+def test_sets_of_labels() -> None:
     crf, case = layer_and_case(3)
     possible = torch.rand(case.emissions.shape, generator=torch.Generator().manual_seed(0)) < 0.5
     possible[..., 1] = True
@@ -105,7 +107,7 @@ def test_sets_of_labels():
     assert close(crf(emissions, possible, case.mask, reduction="none"), expected, 1e-6)
 
 
-def test_constraints_in_loss_and_decode():
+def test_constraints_in_loss_and_decode() -> None:
     """none, decode and all: the caller gives them to no method, to decoding ones, to the layer."""
     crf, case = layer_and_case(4, mask="full")
     emissions, mask = case.emissions, case.mask
@@ -127,7 +129,7 @@ def test_constraints_in_loss_and_decode():
     assert everywhere.double().legal_start.dtype == torch.bool
 
 
-def test_constraints_of_a_softmax_model():
+def test_constraints_of_a_softmax_model() -> None:
     """The chain with zero transitions is a softmax at each word, here with legal pairs only."""
     generator = torch.Generator().manual_seed(5)
     emissions = torch.randn(2, 4, 3, generator=generator)
@@ -138,33 +140,33 @@ def test_constraints_of_a_softmax_model():
     assert close(crf.marginals(emissions, constraints=LEGAL), expected_marginals(best), 1e-6)
 
 
-def expected_marginals(best):
+def expected_marginals(best: NBest) -> Tensor:
     one = torch.nn.functional.one_hot(best.labels, 3).double()
     return (best.log_probabilities.double().exp()[..., None, None] * one).sum(1)
 
 
-def test_constraints_of_another_shape():
+def test_constraints_of_another_shape() -> None:
     with pytest.raises(ValueError, match=r"constraints\.transitions"):
         LinearChainCRF(4, ([True] * 4, LEGAL[1], [True] * 4))
     with pytest.raises(ValueError, match="three arrays"):
         LinearChainCRF(3, LEGAL[:2])
 
 
-def test_numbers_of_labels_that_do_not_fit():
+def test_numbers_of_labels_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="num_labels is 0"):
         LinearChainCRF(0)
     with pytest.raises(ValueError, match=r"expected \[B, L, 3\]"):
         LinearChainCRF(3).decode(torch.zeros(1, 2, 4))
 
 
-def test_training_learns_a_rule():
+def test_training_learns_a_rule() -> None:
     """Labels that alternate are learned from emissions that say nothing."""
     crf = LinearChainCRF(2)
     labels = torch.tensor([[0, 1, 0, 1, 0], [1, 0, 1, 0, 1]])
     optimizer = torch.optim.Adam(crf.parameters(), lr=0.2)
     for _ in range(50):
         optimizer.zero_grad()
-        (-crf(torch.zeros(2, 5, 2), labels)).backward()
+        torch.autograd.backward(-crf(torch.zeros(2, 5, 2), labels))
         optimizer.step()
     hint = torch.zeros(2, 5, 2)
     hint[0, 2, 0] = hint[1, 2, 1] = 1.0

@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 
 from ncrf.crf import RowError, posterior_decode, sample
-from tests.crf.oracle import cases, make_case
+from tests.crf.oracle import Case, cases, make_case
 
 MANY = settings(max_examples=60)
 
 
 @pytest.mark.parametrize("by_position", [False, True])
-def test_labelings_come_as_often_as_they_are_probable(by_position):
+def test_labelings_come_as_often_as_they_are_probable(by_position: bool) -> None:
     case = make_case(
         1, batch=3, width=4, labels=3, forbidden=0.3, by_position=by_position, mask="holes"
     )
@@ -32,14 +32,14 @@ def test_labelings_come_as_often_as_they_are_probable(by_position):
 
 @MANY
 @given(cases())
-def test_samples_are_possible(case):
+def test_samples_are_possible(case: Case) -> None:
     found = sample(*case.inputs, n=3, generator=torch.Generator().manual_seed(1))
     for b, row in enumerate(case.rows()):
         for labels in found[b]:
             assert row.probabilities()[row.place(labels)] > 0
 
 
-def test_a_generator_makes_samples_repeatable():
+def test_a_generator_makes_samples_repeatable() -> None:
     case = make_case(2)
     first, second = (
         sample(*case.inputs, n=5, generator=torch.Generator().manual_seed(3)) for _ in range(2)
@@ -47,7 +47,7 @@ def test_a_generator_makes_samples_repeatable():
     assert torch.equal(first, second)
 
 
-def test_samples_that_cannot_be():
+def test_samples_that_cannot_be() -> None:
     case = make_case(3, mask="full")
     with pytest.raises(ValueError, match="n is 0"):
         sample(*case.inputs, n=0)
@@ -59,7 +59,7 @@ def test_samples_that_cannot_be():
 
 @MANY
 @given(cases())
-def test_posterior_decode(case):
+def test_posterior_decode(case: Case) -> None:
     found = posterior_decode(*case.inputs)
     for b, row in enumerate(case.rows()):
         marginals = row.marginals()

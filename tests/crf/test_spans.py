@@ -1,14 +1,17 @@
 """Span probabilities against enumeration."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from ncrf.crf import LinearChainCRF, RowError, SpanMasks, span_probability
-from tests.crf.oracle import cases, close, make_case
+from tests.crf.oracle import Case, cases, close, make_case
 
-MANY = settings(max_examples=100)
+MANY = settings(max_examples=60)
 O, B, I = range(3)  # noqa: E741
 IOB2 = SpanMasks(
     begin=[[[False, True, False]] * 3],
@@ -19,7 +22,7 @@ IOB2 = SpanMasks(
 )
 
 
-def every_span(case):
+def every_span(case: Case) -> list[tuple[int, int, int]]:
     """Rows, starts and ends of all spans of all rows."""
     return [
         (b, s, e)
@@ -39,11 +42,11 @@ def has_span(masks: SpanMasks, k: int, labels: list[int], s: int, e: int) -> boo
 
 @MANY
 @given(cases(), st.integers(0, 1000))
-def test_any_masks(case, seed):
+def test_any_masks(case: Case, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     labels = case.num_labels
 
-    def random(*shape):
+    def random(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator) < 0.7
 
     pairs, single = (2, labels, labels), (2, labels)
@@ -65,7 +68,8 @@ def test_any_masks(case, seed):
 
 
 def read_iob2(labels: list[int]) -> set[tuple[int, int]]:
-    spans, begun = set(), None
+    spans: set[tuple[int, int]] = set()
+    begun: int | None = None
     for t, label in enumerate([*labels, O]):
         if begun is not None and label != I:
             spans.add((begun, t))
@@ -75,7 +79,7 @@ def read_iob2(labels: list[int]) -> set[tuple[int, int]]:
     return spans
 
 
-def test_iob2_spans():
+def test_iob2_spans() -> None:
     case = make_case(1, batch=3, width=5, labels=3)
     spans = every_span(case)
     rows, starts, ends = (list(x) for x in zip(*spans, strict=True))
@@ -88,34 +92,35 @@ def test_iob2_spans():
         assert close(p, row.probabilities()[has].sum(), 1e-9)
 
 
-def test_gradient():
+def test_gradient() -> None:
     case = make_case(2, batch=2, width=4, labels=3, mask="full").leaves()
 
-    def probabilities(*scores):
-        places = {"rows": [0, 1, 1], "starts": [0, 1, 2], "ends": [2, 3, 4], "types": [0, 0, 0]}
-        return span_probability(*scores, case.mask, **places, masks=IOB2)
+    def probabilities(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        scores = (emissions, transitions, start, end, case.mask)
+        places: Any = {"rows": [0, 1, 1], "starts": [0, 1, 2], "ends": [2, 3, 4]}
+        return span_probability(*scores, **places, types=[0] * 3, masks=IOB2)
 
     assert torch.autograd.gradcheck(probabilities, case.scores)
 
 
-def test_no_spans():
+def test_no_spans() -> None:
     case = make_case(3)
     found = span_probability(*case.inputs, rows=[], starts=[], ends=[], types=[], masks=IOB2)
     assert found.shape == (0,)
 
 
-def test_many_spans_take_several_blocks(monkeypatch):
+def test_many_spans_take_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_case(4, mask="full")
     spans = every_span(case)
     rows, starts, ends = (list(x) for x in zip(*spans, strict=True))
-    places = {"rows": rows, "starts": starts, "ends": ends, "types": [0] * len(rows)}
+    places: Any = {"rows": rows, "starts": starts, "ends": ends, "types": [0] * len(rows)}
     expected = span_probability(*case.inputs, **places, masks=IOB2)
     monkeypatch.setattr("ncrf.crf.spans._BLOCK", 40)
     assert torch.equal(span_probability(*case.inputs, **places, masks=IOB2), expected)
 
 
 @pytest.mark.parametrize(("start", "end"), [(2, 2), (-1, 1), (1, 4), (3, 2)])
-def test_a_span_that_is_not_in_its_row(start, end):
+def test_a_span_that_is_not_in_its_row(start: int, end: int) -> None:
     crf = LinearChainCRF(3)
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     with pytest.raises(RowError, match=f"row 1, position {start}") as raised:
@@ -131,9 +136,9 @@ def test_a_span_that_is_not_in_its_row(start, end):
     assert (raised.value.row, raised.value.position) == (1, start)
 
 
-def test_masks_and_places_that_do_not_fit():
+def test_masks_and_places_that_do_not_fit() -> None:
     crf = LinearChainCRF(4)
-    places = {"rows": [0], "starts": [0], "ends": [1], "types": [0]}
+    places: Any = {"rows": [0], "starts": [0], "ends": [1], "types": [0]}
     with pytest.raises(ValueError, match="begin"):
         crf.span_probability(torch.zeros(1, 2, 4), **places, masks=IOB2)
     crf = LinearChainCRF(3)

@@ -1,7 +1,9 @@
 """Viterbi and n-best against enumeration."""
 
 import math
+import sys
 import time
+from typing import Any
 
 import pytest
 import torch
@@ -11,12 +13,12 @@ from hypothesis import strategies as st
 from ncrf.crf import RowError, log_prob, nbest, viterbi
 from tests.crf.oracle import Case, by_row, cases, close, make_case
 
-MANY = settings(max_examples=150)
+MANY = settings(max_examples=80)
 
 
 @MANY
 @given(cases())
-def test_viterbi(case):
+def test_viterbi(case: Case) -> None:
     found = viterbi(*case.inputs)
     assert close(found.scores, by_row(case, lambda row: row.scores().max()))
     for b, row in enumerate(case.rows()):
@@ -25,15 +27,28 @@ def test_viterbi(case):
 
 
 @MANY
+@given(cases(), st.sampled_from([1, 40, 1000]))
+def test_viterbi_as_on_a_gpu(case: Case, numbers: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        module = sys.modules["ncrf.crf.viterbi"]
+        patch.setattr(module, "_walk_back", module._compose)
+        patch.setattr(module, "_MOST_NUMBERS", numbers)
+        found = viterbi(*case.inputs)
+    for b, row in enumerate(case.rows()):
+        assert close(row.scores()[row.place(found.labels[b])], row.scores().max())
+    assert not found.labels[~case.mask].any()
+
+
+@MANY
 @given(cases(), st.sampled_from([1, 2, 3, 10, 70]))
-def test_nbest(case, n):
+def test_nbest(case: Case, n: int) -> None:
     check_nbest(case, n)
 
 
 @MANY
 @given(cases(), st.sampled_from([2, 10, 70]))
-def test_nbest_with_ties(case, n):
-    whole = Case(*(x.div(10).round() for x in case.scores), case.mask)
+def test_nbest_with_ties(case: Case, n: int) -> None:
+    whole = case.changed(lambda x: x.div(10).round())
     check_nbest(whole, n)
 
 
@@ -57,7 +72,7 @@ def check_nbest(case: Case, n: int) -> None:
 
 @MANY
 @given(cases(labels=3))
-def test_constraints_leave_only_what_is_legal(case):
+def test_constraints_leave_only_what_is_legal(case: Case) -> None:
     legal = constraints(3)
     limited = constrained(case, legal)
     if any(bool((row.scores() == -torch.inf).all()) for row in limited.rows()):
@@ -71,13 +86,13 @@ def test_constraints_leave_only_what_is_legal(case):
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
-def constraints(labels: int):
+def constraints(labels: int) -> tuple[Any, Any, Any]:
     start = [True] * (labels - 1) + [False]
     transitions = [[(i, j) != (0, labels - 1) for j in range(labels)] for i in range(labels)]
     return start, transitions, [False] + [True] * (labels - 1)
 
 
-def constrained(case: Case, legal) -> Case:
+def constrained(case: Case, legal: Any) -> Case:
     start, transitions, end = (torch.tensor(x) for x in legal)
     return Case(
         case.emissions,
@@ -88,7 +103,7 @@ def constrained(case: Case, legal) -> Case:
     )
 
 
-def test_one_word_sentences_have_distinct_labelings():
+def test_one_word_sentences_have_distinct_labelings() -> None:
     case = make_case(1, batch=2, width=1, labels=4, mask="full")
     found = nbest(*case.inputs, n=10)
     assert found.counts.tolist() == [4, 4]
@@ -97,7 +112,7 @@ def test_one_word_sentences_have_distinct_labelings():
     assert close(found.log_probabilities.exp().sum(1), torch.ones(2))
 
 
-def test_an_empty_row_has_one_labeling():
+def test_an_empty_row_has_one_labeling() -> None:
     case = make_case(2, batch=2, width=3)
     case.mask[0] = False
     case.mask[1] = True
@@ -107,7 +122,7 @@ def test_an_empty_row_has_one_labeling():
     assert not found.labels[0].any()
 
 
-def test_nothing_to_decode():
+def test_nothing_to_decode() -> None:
     empty = torch.zeros(2, 0, 3)
     found = nbest(empty, torch.zeros(3, 3), n=4)
     assert found.labels.shape == (2, 1, 0)
@@ -117,7 +132,7 @@ def test_nothing_to_decode():
     assert nbest(torch.zeros(0, 5, 3), torch.zeros(3, 3), n=2).labels.shape == (0, 2, 5)
 
 
-def test_more_labels_than_fit_one_block():
+def test_more_labels_than_fit_one_block() -> None:
     """Many labels and rows take other ways through the max-product pass."""
     generator = torch.Generator().manual_seed(3)
     for batch, labels in ((3, 70), (9, 200), (800, 20)):
@@ -130,7 +145,7 @@ def test_more_labels_than_fit_one_block():
         assert torch.equal(best.labels[:, 0], found.labels[:9])
 
 
-def test_hundred_best_of_long_sentences():
+def test_hundred_best_of_long_sentences() -> None:
     generator = torch.Generator().manual_seed(4)
     emissions = torch.randn(16, 200, 19, generator=generator)
     transitions = torch.randn(19, 19, generator=generator)
@@ -146,14 +161,14 @@ def test_hundred_best_of_long_sentences():
     assert close(found.log_probabilities.flatten(), scores, 1e-4)
 
 
-def test_legal_labelings_beyond_counting():
+def test_legal_labelings_beyond_counting() -> None:
     emissions = torch.zeros(1, 1500, 3)
     found = nbest(emissions, torch.zeros(3, 3), n=7)
     assert found.counts.tolist() == [7]
     assert close(found.log_probabilities, torch.full((1, 7), -1500 * math.log(3)), 1e-6)
 
 
-def test_no_labeling_is_possible():
+def test_no_labeling_is_possible() -> None:
     emissions = torch.zeros(2, 3, 2)
     emissions[1, 1] = -math.inf
     for decode in (viterbi, lambda *a: nbest(*a, n=2)):
@@ -162,6 +177,6 @@ def test_no_labeling_is_possible():
         assert raised.value.row == 1
 
 
-def test_n_below_one():
+def test_n_below_one() -> None:
     with pytest.raises(ValueError, match="n is 0"):
         nbest(torch.zeros(1, 1, 2), torch.zeros(2, 2), n=0)

@@ -255,6 +255,37 @@ class TestIllFormed:
         assert b"I-PER" not in written and done.changed == 2
 
 
+class TestKnownInPart:
+    TEXT = (
+        "Bo B-PER\nLee ?\nis O\n\nBo I-PER\nis O\nBo B-PER\nis O\n\n"
+        "in O\nRome B-LOC|O\nor I-LOC\n\n"
+    )
+
+    def test_in_the_same_scheme_they_stay(self, tmp_path, caplog):
+        caplog.set_level(logging.INFO)
+        written, done = convert(tmp_path, self.TEXT, "BIO", partial_labels="sets")
+        assert written.decode() == self.TEXT.replace("\nBo I-PER", "\nBo B-PER")
+        assert (done.source, done.changed, done.partial) == ("IOB2", 1, 2)
+        assert done.ill_formed.places.first == [(5, "I-PER at the start of a sentence")]
+        assert "2 labels are known in part and stay" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("mode", "place", "label"), [("unknown", 2, "?"), ("sets", 7, "B-LOC|O")]
+    )
+    def test_another_scheme_is_refused(self, mode, place, label, tmp_path):
+        text = self.TEXT if mode == "unknown" else self.TEXT.split("\n\n", 1)[1]
+        with pytest.raises(InputError) as caught:
+            convert(tmp_path, text, "BIOES", partial_labels=mode, input_scheme="IOB2")
+        assert caught.value.line == place
+        assert f"label '{label}' is known in part and cannot be" in str(caught.value)
+        assert "--to IOB2" in caught.value.remedy and "\n" not in str(caught.value)
+        assert not (tmp_path / "out").exists()
+
+    def test_none_takes_a_label_as_it_stands(self, tmp_path):
+        with pytest.raises(InputError, match="label '\\?', in this sentence, has no prefix"):
+            convert(tmp_path, self.TEXT, "BIO", partial_labels="none")
+
+
 class TestRefused:
     def test_plain_labels(self, tmp_path):
         with pytest.raises(InputError, match="in: its labels are plain"):

@@ -127,6 +127,22 @@ class TestOneFile:
         assert (report.sentences, report.tokens, report.scheme) == (2, 4, "plain")
         assert report.labels == {"good": 1, "bad": 1}
 
+    def test_labels_known_in_part(self, inspect):
+        # Without lines 2 and 4 nothing but BIOES is left; next to a ? nothing is ill-formed.
+        text = "a S-X\nb ?\nc I-X\nd ?\ne I-X\nf O\n\ng B-X\nh E-X\n\ni ?\n\nj B-X|O\nk O\n"
+        (report,) = inspect(text, partial_labels="sets")
+        assert (report.scheme, report.sentences) == ("BIOES", 4)
+        assert (report.partial, report.partial_sentences) == (4, 3)
+        assert report.labels == {"S-X": 1, "I-X": 2, "O": 2, "B-X": 1, "E-X": 1}
+        assert report.entities == {"X": 4}
+        assert report.ill_formed.places.first == [(6, "O after I-X")]
+        (report,) = inspect(text)  # B-X|O is then the begin of a type X|O
+        assert (report.partial, report.partial_sentences) == (3, 2)
+        assert report.entities == {"X": 4, "X|O": 1}
+        (report,) = inspect(text, partial_labels="none")
+        assert report.partial == 0 and report.labels["?"] == 3
+        assert "label '?', in this sentence, has no prefix" in str(report.scheme_error)
+
     def test_sample_data_has_its_sizes(self):
         report = Inspector(load_config({}, check_files=False)).inspect(str(SAMPLE / "train.bioes"))
         text = (SAMPLE / "train.bioes").read_text()
@@ -162,6 +178,11 @@ class TestSeveralFiles:
         assert dev.scheme == "IOB1" and not dev.new_labels
         _, dev = inspect("a B-X\nb I-X\n", "a B-X\n", tag_scheme="BIOES")
         assert list(dev.new_labels) == ["S-X"]
+
+    def test_a_label_known_in_part_is_no_label_of_the_model(self, inspect):
+        first, second = inspect("a B-X\n\nb ?\n", "c ?\nd B-X\n")
+        assert first.new_labels == {} and second.partial == 1
+        assert {label: f.count for label, f in second.new_labels.items()} == {"?": 1}
 
     def test_new_words(self, inspect):
         _, dev = inspect(TRAIN, DEV)
@@ -272,6 +293,12 @@ class TestReport:
             "  duplicates  1 (25.0 %) stand in this file before: line 15 (as line 8)",
             "  longest     sentence 4 words (line 3), word 4 characters (line 3): Anna",
         ]
+
+    def test_labels_known_in_part(self, inspect):
+        lines = self.lines(inspect, "a B-X\nb ?\n\nc O\n\n")
+        assert lines[5] == "  partial     1 label known in part, in 1 sentence"
+        lines = self.lines(inspect, "a ?\n\nb ?\n")
+        assert lines[4] == "  partial     2 labels known in part, in 2 sentences"
 
     def test_a_later_file(self, inspect):
         assert self.lines(inspect, TRAIN, DEV) == [

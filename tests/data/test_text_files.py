@@ -52,6 +52,26 @@ def test_blocks_may_end_anywhere(tmp_path, monkeypatch, block):
 
 
 @pytest.mark.parametrize("block", [1, 5, 1 << 20])
+@pytest.mark.parametrize(
+    ("content", "first"),
+    [
+        (b"", ""),
+        (b"\n \t\r\n", ""),
+        (b"\xef\xbb\xbf\n\r\n \xc3\xa4 b\r\nc\n", " ä b"),
+        (b"\n a", " a"),
+        (b"\n \na\xff\n", "a\ufffd"),
+    ],
+)
+def test_the_first_line_is_read_again(tmp_path, monkeypatch, block, content, first):
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with open_text(path) as text:
+        assert text.first_line() == first
+        assert b"".join(data for _, _, data in text.byte_blocks()) == content
+
+
+@pytest.mark.parametrize("block", [1, 5, 1 << 20])
 def test_offsets_are_those_of_the_bytes(tmp_path, monkeypatch, block):
     monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
     content = "\ufeffä 1\n\r\nbcd 2\nü".encode()

@@ -36,6 +36,12 @@ def test_the_accuracy_report_has_a_line_for_each_label():
     ]
 
 
+def test_classification_counts_sentences():
+    score = score_accuracy([["good"], ["bad"]], [["good"], ["good"]])
+    assert report_lines(score)[0] == "processed 2 sentences; correct: 1."
+    assert conlleval_lines(score_spans([["O"]], [["O"]]))[0].startswith("processed 1 tokens with ")
+
+
 def test_the_report_fits_the_score():
     score = score_spans(GOLD, PREDICTED)
     assert report_lines(score) == conlleval_lines(score)

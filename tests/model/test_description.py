@@ -82,7 +82,7 @@ class TestOfATrainedModel:
         lines = "\n".join(description_lines(model))
         assert f"feature [POS]: embedding {values} x 7\n" in lines
         assert "computed from capitalization" in lines
-        assert "then ALL, 10 + 10 wide" in lines
+        assert "then ALL, 20 wide" in lines
         assert "sentence: CNN, 20 wide, 4 layers" in lines
         assert "labels: softmax, constraints=decode" in lines
         assert "there was no dev corpus" in lines
@@ -214,6 +214,51 @@ def test_a_plain_model_has_an_accuracy(handmade):
     assert "  scheme        plain" in lines
     assert "                labels: CRF" in lines
     assert "  scores        best in epoch 1: accuracy 50.00 on dev" in lines
+
+
+CHARACTERS = {"representation.char_embedding.weight": (3, 8)}
+
+
+class TestWidths:
+    """Widths are those of the tensors, whatever the keys say."""
+
+    def reread(self, folder, *, without=(), tensors=(), **keys):
+        given = {"train_dir": "x", "model_dir": "model", "word_emb_dim": 4, **keys}
+        given["feature"] = ["[POS] emb_size=20"]
+        write_config(load_config(given, check_files=False), folder / "config.yaml")
+        arrays = {
+            name: np.zeros(shape, np.float32)
+            for name, shape in {**describe(folder).shapes, **dict(tensors)}.items()
+            if name not in without
+        }
+        save_file(arrays, folder / "model.safetensors")
+        return "\n".join(description_lines(describe(folder)))
+
+    def test_a_character_layer_is_what_the_next_one_takes_in_beside_the_embeddings(self, handmade):
+        tensors = {**CHARACTERS, "word_layer.recurrent.rnn.weight_ih_l0": (12, 4 + 20 + 49)}
+        text = self.reread(handmade, tensors=tensors, char_seq_feature="ALL", hidden_dim=8)
+        assert "characters: embedding 3 x 8, then ALL, 49 wide\n" in text
+        assert "sentence: LSTM, 6 wide, 1 layer, both directions\n" in text
+
+    def test_without_a_word_layer(self, handmade):
+        tensors = {**CHARACTERS, "projection.weight": (2, 4 + 20 + 9)}
+        text = self.reread(handmade, tensors=tensors, use_word_seq=False)
+        assert "then CNN, 9 wide\n" in text and "sentence: none\n" in text
+
+    def test_a_word_cnn_without_word_embeddings(self, handmade):
+        tensors = {**CHARACTERS, "word_layer.input_projection.weight": (6, 20 + 11)}
+        text = self.reread(
+            handmade,
+            tensors=tensors,
+            without=["representation.word_embedding.weight"],
+            use_word_emb=False,
+            word_seq_feature="CNN",
+        )
+        assert "then CNN, 11 wide\n" in text and "sentence: CNN, 6 wide, 4 layers\n" in text
+
+    def test_what_no_tensor_tells_is_not_said(self, handmade):
+        text = self.reread(handmade, tensors=CHARACTERS)
+        assert "characters: embedding 3 x 8, then CNN\n" in text
 
 
 class TestDamaged:
