@@ -11,6 +11,7 @@ from typing import Any
 from ncrf.config import Config, load_config, model_folder
 from ncrf.data import corpora
 from ncrf.data.columns import Sentence
+from ncrf.data.output_files import write_file
 from ncrf.data.partial import UNKNOWN_LABEL
 from ncrf.decode.load import load_predictor
 from ncrf.decode.predict import Predictor
@@ -23,7 +24,6 @@ from ncrf.train.session import train_model
 
 logger = logging.getLogger(__name__)
 
-_NO_FEATURES = ("words", "labels")
 _STREAM_WINDOW = 1000
 
 SentenceLike = Sequence[str] | Mapping[str, Sequence[str]]
@@ -32,10 +32,12 @@ SentenceLike = Sequence[str] | Mapping[str, Sequence[str]]
 class Tagger:
     """A trained model with all it needs to label sentences; made by ``train`` or ``load``."""
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Predictor, history: bytes = b"") -> None:
+        """``history`` is the content of the training's ``history.jsonl``, which is saved too."""
         self.predictor = predictor
         self.config = predictor.config
         self.vocabulary = predictor.vocabulary
+        self._history = history
 
     # ---------------------------------------------------------------- making one
 
@@ -47,7 +49,8 @@ class Tagger:
         The global random state of torch is as it was afterwards.
         Raises ConfigError and InputError before any work, NcrfError for a failed training.
         """
-        return cls(train_model(load_config(config, {"status": "train", **overrides})))
+        predictor = train_model(load_config(config, {"status": "train", **overrides}))
+        return cls(predictor, folder.history_of(Path(predictor.config.files.model_dir or "")))
 
     @classmethod
     def load(cls, model_dir: str | Path, **overrides: Any) -> Tagger:
@@ -56,14 +59,15 @@ class Tagger:
         Raises InputError for a folder that is missing, damaged or unfinished.
         """
         decode = load_config({"status": "decode", **overrides}, check_files=False)
-        predictor = load_predictor(model_folder(str(model_dir)), decode)
+        place = Path(model_folder(str(model_dir)))
+        predictor = load_predictor(place, decode)
         if predictor.lacks_vectors:
             logger.warning(
                 "%s is not at hand: words that training did not see are unknown (give the file as "
                 "word_emb_dir=, or train with vectors_in_model=True)",
                 predictor.config.words.word_emb_dir,
             )
-        return cls(predictor)
+        return cls(predictor, folder.history_of(place))
 
     # ---------------------------------------------------------------- using it
 
@@ -108,31 +112,30 @@ class Tagger:
         return self.predictor.score(self.predictor.encode(corpus))
 
     def save(self, model_dir: str | Path) -> None:
-        """Write the model folder; InputError for a folder that holds anything else."""
+        """Write the model folder, whole or not at all.
+
+        Raises InputError for a folder that holds anything else, NcrfError if it cannot be written.
+        """
         place = Path(model_dir)
         checkpoint.check_folder(place, resume=False, overwrite=False)
-        folder.write_description(place, self.config, self.vocabulary)
-        weights = self.predictor.labeler.state_dict()
-        folder.write_tensors(place / folder.WEIGHTS, weights)
-        if self.config.words.vectors_in_model and self.predictor.new_words is not None:
-            self.predictor.new_words.store(place)
+        with folder.whole(place) as temporary:
+            folder.write_description(temporary, self.config, self.vocabulary)
+            weights = self.predictor.labeler.state_dict()
+            folder.write_tensors(temporary / folder.WEIGHTS, weights)
+            if self.config.words.vectors_in_model and self.predictor.new_words is not None:
+                self.predictor.new_words.store(temporary)
+            if self._history:
+                write_file(temporary / folder.HISTORY, self._history)
 
     def _sentence(self, given: SentenceLike, number: int) -> Sentence:
         """Check one sentence of a caller."""
-        features: dict[str, list[str]] = {}
         words: Any = given
+        columns: Mapping[str, Any] = {}
         if isinstance(given, Mapping):
             if "words" not in given:
                 raise InputError(f"sentence {number} has no 'words'")
-            words = given["words"]
-            features = {
-                name: list(given[name]) for name in given if name not in ("words", "labels")
-            }
-        if isinstance(words, str):
-            raise InputError(
-                f"sentence {number} is a string", remedy="split it into a list of words"
-            )
-        words = list(words)
+            words, columns = given["words"], given
+        words = _listed(words, f"sentence {number}", "split it into a list of words")
         if not words and self.config.corpus.sentence_classification:
             raise InputError(f"sentence {number} has no words", remedy="at least one")
         for position, word in enumerate(words):
@@ -141,18 +144,19 @@ class Tagger:
                     f"sentence {number}, word {position}: {word!r} is no word",
                     remedy="a string of at least one character",
                 )
-        self._check_features(features, len(words), number)
         return Sentence(
-            words=words, labels=self._forced(given, len(words), number), features=features
+            words=words,
+            labels=self._forced(columns, len(words), number),
+            features=self._features(columns, len(words), number),
         )
 
-    def _forced(self, given: SentenceLike, length: int, number: int) -> list[str] | None:
+    def _forced(self, given: Mapping[str, Any], length: int, number: int) -> list[str] | None:
         """The labels to decode around, under ``forced_labels=True``; ``?`` where none are given."""
         if not self.config.decoding.forced_labels:
             return None
-        if not isinstance(given, Mapping) or "labels" not in given:
+        if "labels" not in given:
             return [UNKNOWN_LABEL] * length
-        labels = list(given["labels"])
+        labels = _strings(given["labels"], f"sentence {number}: 'labels'", length)
         if len(labels) != length:
             raise InputError(
                 f"sentence {number}: {len(labels)} labels for {length} words",
@@ -160,18 +164,38 @@ class Tagger:
             )
         return labels
 
-    def _check_features(self, features: dict[str, list[str]], length: int, number: int) -> None:
-        needed = set(self.vocabulary.features) - {
-            spec.name for spec in self.config.corpus.feature if spec.source
-        }
-        for name in sorted(needed):
-            found = len(features[name]) if name in features else None
-            if found != length:
-                what = "is missing" if found is None else f"has {found} values"
-                raise InputError(
-                    f"sentence {number}: feature {name!r} {what}",
-                    remedy=f"one value for each of the {length} words",
-                )
+    def _features(self, given: Mapping[str, Any], length: int, number: int) -> dict[str, list[str]]:
+        """The values of the model's feature columns, one for each word."""
+        computed = {spec.name for spec in self.config.corpus.feature if spec.source}
+        features: dict[str, list[str]] = {}
+        for name in sorted(set(self.vocabulary.features) - computed):
+            what = f"sentence {number}: feature {name!r}"
+            remedy = f"one value for each of the {length} words"
+            if name not in given:
+                raise InputError(f"{what} is missing", remedy=remedy)
+            values = _strings(given[name], what, length)
+            if len(values) != length:
+                raise InputError(f"{what} has {len(values)} values", remedy=remedy)
+            features[name] = values
+        return features
+
+
+def _strings(given: Any, what: str, length: int) -> list[str]:
+    """What a caller gives for the words of a sentence, as a list of strings."""
+    values = _listed(given, what, f"a list of {length} strings, one for each word")
+    for position, value in enumerate(values):
+        if not isinstance(value, str):
+            raise InputError(f"{what}, word {position}: {value!r} is no string")
+    return values
+
+
+def _listed(given: Any, what: str, remedy: str) -> list[Any]:
+    """A list of what is given, unless that is a string (a list of characters) or nothing such."""
+    if isinstance(given, str):
+        raise InputError(f"{what} is a string", remedy=remedy)
+    if not isinstance(given, Iterable):
+        raise InputError(f"{what} is {given!r}", remedy=remedy)
+    return list(given)
 
 
 def _wanted(nbest: int | None, marginals: bool) -> Wanted:

@@ -142,6 +142,14 @@ class TestDecode:
         assert status == 2 and "input" in err.splitlines()[-1]
         assert raw.read_text() == "Anna O\n"
 
+    @pytest.mark.parametrize("place", ["model.safetensors", "new.out"])
+    def test_output_into_the_model_folder_is_refused(self, decode_keys, tmp_path, capsys, place):
+        before = (decode_keys["load_model_dir"] / "model.safetensors").read_bytes()
+        keys = {**decode_keys, "decode_dir": decode_keys["load_model_dir"] / place}
+        status, _, err = run("--config", write_config(tmp_path / "d", keys), capsys=capsys)
+        assert status == 2 and "inside the model folder" in err.splitlines()[-1]
+        assert (decode_keys["load_model_dir"] / "model.safetensors").read_bytes() == before
+
     def test_a_failed_decode_leaves_the_old_output(self, decode_keys, tmp_path, capsys):
         raw, out = tmp_path / "raw", tmp_path / "out"
         raw.write_text("Anna O\n\nBo\n")
@@ -208,6 +216,19 @@ class TestErrors:
 
         monkeypatch.setattr("ncrf.cli._dispatch", interrupt)
         assert run("keys", capsys=capsys)[0] == 130
+
+
+@pytest.mark.parametrize("command", ["run", "train", "decode", "keys"])
+def test_help_of_a_command_that_takes_keys(command, capsys):
+    status, out, err = run(command, "--help", capsys=capsys)
+    assert status == 0 and "ncrf decode" in out and not err
+
+
+def test_a_config_without_a_command_is_told_what_to_say(tmp_path, capsys):
+    config = tmp_path / "my.config"
+    config.write_text("")
+    status, _, err = run(config, capsys=capsys)
+    assert status == 2 and f"ncrf run {config}" in err
 
 
 def test_help_and_version(capsys):

@@ -74,6 +74,18 @@ def test_none_takes_every_label_as_it_stands(corpus, tmp_path):
     assert {"?", "B-PER|O"} <= set(tagger.vocabulary.labels.strings)
 
 
+def test_a_tag_for_question_marks_is_a_tag(tmp_path):
+    """Where labels mark no spans, ``?`` is a label like any other unless the config says so."""
+    corpus = tmp_path / "pos"
+    corpus.write_text("who PRON\nis VERB\n? ?\n\nhe PRON\ncame VERB\n. .\n\n" * 4)
+    keys = {"train_dir": str(corpus), "dev_dir": None, "iteration": 1}
+    tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
+    assert "?" in tagger.vocabulary.labels
+    keys["partial_labels"] = "unknown"
+    tagger = Tagger.train(small_keys(tmp_path / "model", overwrite=True, **keys))
+    assert "?" not in tagger.vocabulary.labels
+
+
 def test_another_scheme_cannot_be_asked_for(corpus, tmp_path):
     corpus.write_text(corpus.read_text().replace("B-PER|O", "O"))
     with pytest.raises(InputError, match="known in part cannot be converted from IOB2 to BIOES"):
@@ -117,7 +129,7 @@ class TestForced:
         ("text", "message"),
         [
             ("Anna S-XYZ\n", "S-XYZ is no label of the model"),
-            ("Anna I-PER\nleft ?\n", "raw:1: row 0: no labeling is possible"),
+            ("Anna I-PER\nleft ?\n", "raw:1: no labeling is possible"),
             ("Anna\n", "there is no label column"),
         ],
     )

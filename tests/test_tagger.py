@@ -1,13 +1,18 @@
 """The Tagger, as a Python user meets it."""
 
+import errno
+import io
 import math
+import os
+from pathlib import Path
 
 import pytest
 
 import ncrf
 from ncrf import Tagger
 from ncrf.data.schemes import convert, spans
-from ncrf.errors import InputError
+from ncrf.errors import InputError, NcrfError
+from ncrf.model import folder
 from tests.conftest import SAMPLE, small_keys
 
 SENTENCES = [["Anna", "met", "Bo", "in", "Oslo"], ["Reading"], [], ["the", "end", "."] * 30]
@@ -76,6 +81,8 @@ class TestPredict:
             ([["Anna"], ["left", ""]], "sentence 1, word 1"),
             ([["Anna", 5]], "sentence 0, word 1"),
             ([{"POS": ["N"]}], "has no 'words'"),
+            ([["Anna"], 5], "sentence 1 is 5"),
+            ([{"words": 5}], "sentence 0 is 5"),
         ],
     )
     def test_wrong_sentences_are_named(self, tagger, sentences, message):
@@ -132,6 +139,36 @@ def test_save_and_load(tagger, tmp_path):
     assert copy.predict(SENTENCES) == tagger.predict(SENTENCES)
     with pytest.raises(InputError, match="finished model"):
         tagger.save(tmp_path / "copy")
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+def test_a_copy_has_the_history_of_the_training(trained, tmp_path):
+    tagger = Tagger.train(small_keys(tmp_path / "model", iteration=1))
+    tagger.save(tmp_path / "first")
+    Tagger.load(tmp_path / "first").save(tmp_path / "second")
+    expected = (tmp_path / "model" / "history.jsonl").read_bytes()
+    assert len(expected.splitlines()) == 1
+    for name in ("first", "second"):
+        assert (tmp_path / name / "history.jsonl").read_bytes() == expected
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_save_that_fails_leaves_nothing_behind(tagger, tmp_path, monkeypatch, made_before):
+    place = tmp_path / "new" / "copy"
+    if made_before:
+        place.mkdir(parents=True)
+
+    def full(path, tensors):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "write_tensors", full)
+        with pytest.raises(NcrfError, match="copy: cannot be written: No space left"):
+            tagger.save(place)
+    assert not list(tmp_path.rglob("*.*")) and place.exists() == made_before
+    tagger.save(place)
+    assert Tagger.load(place).predict(SENTENCES) == tagger.predict(SENTENCES)
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_load_takes_keys_that_do_not_shape_the_model(trained):
@@ -153,6 +190,27 @@ def test_load_refuses_what_is_no_model(tmp_path, trained):
         Tagger.load(broken)
 
 
+@pytest.mark.parametrize("method", ["is_dir", "read_bytes"])
+def test_load_names_what_may_not_be_read(trained, monkeypatch, method):
+    """As for a folder, or one above it, without permission; root may read everything."""
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, method, refuse)
+    with pytest.raises(InputError, match=f"^{trained}.*: cannot be read: Permission denied"):
+        Tagger.load(trained)
+
+
+def test_train_reads_standard_input(tmp_path, monkeypatch):
+    text = (SAMPLE / "dev.bioes").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    keys = {"dev_dir": None, "iteration": 1}
+    piped = Tagger.train(small_keys(tmp_path / "piped", **{**keys, "train_dir": "-"}))
+    read = Tagger.train(small_keys(tmp_path / "read", **keys))
+    assert piped.predict(SENTENCES) == read.predict(SENTENCES)
+
+
 def test_features_are_needed_where_the_model_has_them(tmp_path):
     keys = {"train_dir": str(SAMPLE / "dev.cappos.bioes"), "dev_dir": None, "iteration": 1}
     tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
@@ -161,8 +219,28 @@ def test_features_are_needed_where_the_model_has_them(tmp_path):
     assert len(tagger.predict([sentence])[0].labels) == 2
     with pytest.raises(InputError, match="feature 'Cap' is missing"):
         tagger.predict([["Anna", "left"]])
-    with pytest.raises(InputError, match="'POS' has 1 values"):
-        tagger.predict([{**sentence, "POS": ["NNP"]}])
+    for values, message in (
+        (["NNP"], "sentence 1: feature 'POS' has 1 values"),
+        ("NN", "sentence 1: feature 'POS' is a string .a list of 2 strings"),
+        (["NNP", 3], "sentence 1: feature 'POS', word 1: 3 is no string"),
+        (None, "sentence 1: feature 'POS' is None"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tagger.predict([sentence, {**sentence, "POS": values}])
+    # What is no column of the model is the caller's own matter.
+    assert tagger.predict([{**sentence, "id": 7}]) == tagger.predict([sentence])
+
+
+def test_forced_labels_are_a_list_of_strings(trained):
+    tagger = Tagger.load(trained, forced_labels=True)
+    words = ["Anna", "left"]
+    assert tagger.predict([{"words": words, "labels": ["?", "O"]}])[0].labels[1] == "O"
+    for labels, message in (
+        ("OO", "sentence 0: 'labels' is a string"),
+        (["O", None], "sentence 0: 'labels', word 1: None is no string"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tagger.predict([{"words": words, "labels": labels}])
 
 
 def test_computed_features_need_no_column(tmp_path):

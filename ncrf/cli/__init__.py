@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:  # closed by the caller: writing is to fail, and not for want of a file
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says
     status = 0
     try:
         try:
@@ -39,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:
-            raise  # files say for themselves what is wrong with them; this is a fault of ours
+            print(f"ncrf: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
         _discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader that has had enough is no mistake
             print(f"ncrf: standard output cannot be written: {error.strerror}", file=sys.stderr)
@@ -88,13 +92,17 @@ def _dispatch(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] == "--version":
         return _version()
+    if arguments[0] in _WITHOUT_HELP and {"-h", "--help"} & set(arguments[1:]):
+        print(_DESCRIPTION)
+        return 0
     if arguments[0] in _COMMANDS:
         return _command(arguments[0])(arguments[1:])
     if arguments[0].startswith("-"):
         return _command("run")(arguments)
-    raise ConfigError(
-        f"{arguments[0]}: no such command", remedy=f"one of: {', '.join(_COMMANDS)}; ncrf --help"
-    )
+    remedy = f"one of: {', '.join(_COMMANDS)}; ncrf --help"
+    if os.path.isfile(arguments[0]):
+        remedy = f"ncrf run {arguments[0]}"
+    raise ConfigError(f"{arguments[0]}: no such command", remedy=remedy)
 
 
 def _version() -> int:
@@ -114,6 +122,9 @@ _COMMANDS: dict[str, str] = {
     "info": "ncrf.cli.info:info",
     "keys": "ncrf.cli.keys:keys",
 }
+
+
+_WITHOUT_HELP = ("run", "train", "decode", "keys")  # their options are the config keys
 
 
 def _command(name: str) -> Callable[[list[str]], int]:

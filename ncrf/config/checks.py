@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 #: The file in a model folder that holds the model's own config.
 MODEL_CONFIG = "config.yaml"
 
+STANDARD_INPUT = "-"
 _TRAINED_MODEL = "the folder of a model that ncrf trained"
 
 
@@ -55,14 +56,13 @@ def check_files(config: Config) -> None:
     if config.run.status == "train":
         _require(config, "train_dir", "training needs a corpus")
         _require(config, "model_dir", "training needs a folder for the model")
-        for name in ("train_dir", "dev_dir", "test_dir"):
-            _check_file(config, name, config.value(name))
+        _check_corpora(config)
         if config.files.init_from is not None:
             _check_folder(config, "init_from", config.files.init_from)
     else:
         _require(config, "raw_dir", "decoding needs a file to decode")
         _require(config, "load_model_dir", "decoding needs a model folder")
-        if config.files.raw_dir != "-":
+        if config.files.raw_dir != STANDARD_INPUT:
             _check_file(config, "raw_dir", config.files.raw_dir)
         _check_output(config)
         _check_folder(config, "load_model_dir", config.files.load_model_dir or "")
@@ -71,6 +71,21 @@ def check_files(config: Config) -> None:
             _check_file(config, name, config.value(name))
     for spec in config.corpus.feature:
         _check_file(config, f"feature [{spec.name}]", spec.emb_dir)
+
+
+def _check_corpora(config: Config) -> None:
+    """ConfigError for a corpus that is not there; ``-`` is standard input, which is read once."""
+    first = None
+    for name in ("train_dir", "dev_dir", "test_dir"):
+        path = config.value(name)
+        if path != STANDARD_INPUT:
+            _check_file(config, name, path)
+        elif first is None:
+            first = name
+        else:
+            raise config.error(
+                name, f"{first} and {name} are both standard input", f"{name}: the path of a file"
+            )
 
 
 def check_model_folder(folder: str) -> None:
@@ -172,7 +187,7 @@ def _check_output(config: Config) -> None:
         return
     if os.path.isdir(output):
         raise config.error("decode_dir", f"decode_dir: {output!r} is a folder", "a file's path")
-    if raw and raw != "-" and os.path.realpath(raw) == os.path.realpath(output):
+    if raw and raw != STANDARD_INPUT and os.path.realpath(raw) == os.path.realpath(output):
         raise config.error(
             "decode_dir", f"decode_dir and raw_dir are the same file {output!r}", "another file"
         )

@@ -192,11 +192,11 @@ class Corpus:
         used_when=_TAGGING,
     )
     partial_labels: str = key(
-        "unknown",
+        "auto",
         "Which labels of the training file stand for several: unknown takes ? for any label, sets "
-        "takes A|B for one of these as well, none takes every label as it stands. The loss is then "
-        "that of all labelings that agree.",
-        choices=("none", "unknown", "sets"),
+        "takes A|B for one of these as well, none takes every label as it stands; auto is unknown "
+        "where labels mark spans, else none. The loss is then that of all labelings that agree.",
+        choices=("auto", "none", "unknown", "sets"),
         used_when=_TAGGING,
     )
     max_sentence_length: int | None = key(

@@ -114,7 +114,7 @@ class Config:
             declared = find_key(name)
             if declared is None:
                 raise unknown_key(name)
-            if is_unset(raw):
+            if is_unset(raw, declared):
                 values[declared.name] = declared.default
                 continue
             try:

@@ -1,6 +1,6 @@
 """Linear-chain conditional random fields, exact and batched; usable without the rest of ncrf."""
 
-from ncrf.crf.chain import Constraints, RowError
+from ncrf.crf.chain import Constraints, NoLabelingError, RowError
 from ncrf.crf.drop_in import CRF
 from ncrf.crf.expectations import (
     ExpectedCounts,
@@ -30,6 +30,7 @@ __all__ = [
     "ForwardBackward",
     "LinearChainCRF",
     "NBest",
+    "NoLabelingError",
     "RowError",
     "SpanMasks",
     "Viterbi",

@@ -29,6 +29,10 @@ class RowError(ValueError):
         super().__init__(f"{place}: {what}")
 
 
+class NoLabelingError(RowError):
+    """A row for which every labeling has a score of minus infinity."""
+
+
 class Constraints(NamedTuple):
     """Legal first labels [Y], label pairs [Y, Y] (from, to) and last labels [Y]; True is legal.
 
@@ -287,7 +291,7 @@ def require_finite(chain: Chain, totals: Tensor) -> None:
         if bool((~(scores < torch.inf)).any()):
             raise ValueError(f"{name} hold NaN or plus infinity")
     row = int((~torch.isfinite(totals)).nonzero()[0])
-    raise RowError("no labeling is possible, all have a score of minus infinity", row)
+    raise NoLabelingError("no labeling is possible, all have a score of minus infinity", row)
 
 
 def _layout(mask: Tensor | None, scores: Tensor) -> tuple[Tensor, Tensor, Tensor | None, bool]:

@@ -12,6 +12,7 @@ from ncrf.data.column_layout import described
 from ncrf.data.columns import CorpusReader, Labels, read_columns
 from ncrf.data.dataset import InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
+from ncrf.data.labels import belongs, mark, span_scheme
 from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, SchemeDetector, faults, scheme_name
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
@@ -82,18 +83,47 @@ def settle_scheme(config: Config, corpus: InternedCorpus) -> LabelScheme:
     if keys.sentence_classification:
         return LabelScheme(PLAIN, PLAIN, keys.label_delimiter)
     if keys.input_scheme == "auto":
-        detector = SchemeDetector(keys.label_delimiter)
-        for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True):
-            # A label known in part says nothing of the scheme, nor do the labels next to it.
-            if not any(is_partial(label, keys.partial_labels) for label in labels):
-                detector.feed(labels, file=corpus.file, line=line)
-        source, how = detector.scheme(), "detected"
+        source, how = _detect(config, corpus), "detected"
     else:
         source, how = scheme_name(keys.input_scheme), "declared"
+        _refuse_strangers(config, corpus, source)
     target = trained_scheme(config, source)
     trained = "" if target == source else f", trained as {target}"
     logger.info("label scheme: %s (%s)%s", source, how, trained)
     return LabelScheme(source, target, keys.label_delimiter)
+
+
+def _detect(config: Config, corpus: InternedCorpus) -> str:
+    """The scheme of a training corpus by its labels.
+
+    A label known in part says nothing of it, nor do the labels next to it; only where no sentence
+    is without one do the rest of such sentences count.
+    """
+    mode = config.corpus.partial_labels
+    detector = SchemeDetector(config.corpus.label_delimiter)
+    places = list(zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True))
+    whole = [(x, line) for x, line in places if not any(is_partial(y, mode) for y in x)]
+    for labels, line in whole or places:
+        known = [label for label in labels if whole or not is_partial(label, mode)]
+        detector.feed(known, file=corpus.file, line=line)
+    return detector.scheme()
+
+
+def _refuse_strangers(config: Config, corpus: InternedCorpus, scheme: str) -> None:
+    """InputError for a label that the declared scheme does not have."""
+    assert corpus.labels is not None
+    keys = config.corpus
+    if scheme == PLAIN:
+        return
+    for label in corpus.labels.strings:
+        read = mark(label, keys.label_delimiter)
+        strange = not read.prefix or not belongs(read, span_scheme(scheme))
+        if strange and not is_partial(label, keys.partial_labels):
+            raise InputError(
+                f"input_scheme={keys.input_scheme}, but {label} is none of its labels",
+                file=corpus.file,
+                remedy="input_scheme=auto",
+            )
 
 
 def own_scheme(config: Config, corpus: InternedCorpus, trained: LabelScheme) -> LabelScheme:

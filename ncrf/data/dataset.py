@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from ncrf.data.columns import Sentence
 from ncrf.errors import InputError
 
+#: What a sentence holds beside its features, where it is given in Python.
+RESERVED_NAMES = ("words", "labels")
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
 
@@ -126,7 +129,8 @@ def intern_corpus(
     """Number the strings of a corpus in one pass; -DOCSTART- sentences are only counted.
 
     ``feature_names`` names the feature columns to keep (an InputError names the first sentence
-    that lacks one); None takes every column of the first sentence.
+    that lacks one); None takes every column of the first sentence, and raises InputError for a
+    name that a config or a caller of the Tagger could not give.
     """
     building = _Building()
     for name in feature_names or ():
@@ -138,6 +142,7 @@ def intern_corpus(
             continue
         if feature_names is None:
             feature_names = tuple(sentence.features)
+            _check_feature_names(feature_names, sentence)
         building.add(sentence, feature_names)
     labelled = len(building.label_counts) == len(building.lengths)
     return InternedCorpus(
@@ -155,6 +160,19 @@ def intern_corpus(
         label_offsets=offsets_of(_to_numpy(building.label_counts)),
         boundaries=boundaries,
     )
+
+
+def _check_feature_names(names: tuple[str, ...], sentence: Sentence) -> None:
+    """InputError for a new feature that could be named neither in a config nor in Python."""
+    for name in names:
+        if name in RESERVED_NAMES:
+            what, remedy = f"a feature may not be called {name}", "another name for the column"
+        elif not name or name != name.strip() or "[" in name or "]" in name:
+            what = f"{name!r} is not the name of a feature"
+            remedy = "no brackets in it, and no spaces at its ends"
+        else:
+            continue
+        raise InputError(what, file=sentence.file, line=sentence.line, remedy=remedy)
 
 
 def offsets_of(lengths: IntArray) -> IntArray:

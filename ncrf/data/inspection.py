@@ -15,7 +15,7 @@ from ncrf.data.alphabet import normalize_digits
 from ncrf.data.columns import CorpusReader
 from ncrf.data.corpora import open_corpus, trained_scheme
 from ncrf.data.ill_formed import Findings, IllFormed
-from ncrf.data.partial import is_partial, without_partial
+from ncrf.data.partial import is_partial, settled, without_partial
 from ncrf.data.schemes import PLAIN, SchemeDetector, convert, scheme_name, spans
 from ncrf.data.sentence import ColumnFormat, Sentence
 from ncrf.data.spooled_input import display_name, spooled
@@ -198,7 +198,10 @@ class Inspector:
         delimiter = self._config.corpus.label_delimiter
         own = report.scheme or PLAIN
         target = self._target or trained_scheme(self._config, own)
-        partial = self._config.corpus.partial_labels
+        mode = self._config.corpus.partial_labels
+        partial = settled(mode, marks_spans=own != PLAIN)
+        if partial == "none":
+            report.partial = report.partial_sentences = 0
         found = IllFormed(own, delimiter, self._keep, partial_labels=partial)
         in_expected = None
         if PLAIN not in (own, expected) and expected not in (own, None):

@@ -23,7 +23,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     ``.gz`` is packed. A pipe or a device is written as it stands. Raises NcrfError that names the
     file where it cannot be written.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays, what it names is replaced
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         if target.exists() and not target.is_file():

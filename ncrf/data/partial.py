@@ -14,10 +14,20 @@ _BETWEEN = "|"
 
 
 def is_partial(label: str, partial_labels: str) -> bool:
-    """Whether a label stands for several under ``partial_labels`` (none, unknown, sets)."""
+    """Whether a label stands for several under ``partial_labels``; auto is read as unknown."""
     if label == UNKNOWN_LABEL:
         return partial_labels != "none"
     return partial_labels == "sets" and _BETWEEN in label
+
+
+def settled(partial_labels: str, *, marks_spans: bool) -> str:
+    """What ``partial_labels=auto`` means once it is known whether the labels mark spans.
+
+    Where they do not, ``?`` may well be a label, such as the tag of a question mark.
+    """
+    if partial_labels != "auto":
+        return partial_labels
+    return "unknown" if marks_spans else "none"
 
 
 def without_partial(labels: Sequence[str], partial_labels: str) -> list[str]:

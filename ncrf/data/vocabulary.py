@@ -22,8 +22,9 @@ from ncrf.data.dataset import (
     offsets_of,
 )
 from ncrf.data.partial import is_partial
-from ncrf.data.schemes import PLAIN, convert, spans
+from ncrf.data.schemes import PLAIN, convert, spans, split_label
 from ncrf.data.vectors import spellings
+from ncrf.errors import InputError
 
 
 class NewWordVectors(Protocol):
@@ -80,7 +81,8 @@ class Vocabulary:
     ) -> Vocabulary:
         """Collect the alphabets of a training corpus (its labels in ``scheme.source``).
 
-        Labels that stand for several, as ``partial_labels`` says, are left out.
+        Labels that stand for several, as ``partial_labels`` says, are left out. Raises InputError,
+        with its line, for a label that cannot be converted to ``scheme.target``.
         """
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
@@ -126,7 +128,9 @@ class Vocabulary:
             type_words, new_vectors = self._new_rows(corpus, normalized, type_words, new_words)
         labels, label_strings = None, tuple(self.labels.strings)
         if corpus.labels is not None:
-            labels, label_strings = self._label_ids(convert_labels(corpus, scheme or self.scheme))
+            labels, label_strings = self._label_ids(
+                convert_labels(corpus, scheme or self.scheme, keep_foreign=True)
+            )
         return Dataset(
             file=corpus.file,
             offsets=corpus.offsets,
@@ -186,6 +190,11 @@ class Vocabulary:
     @classmethod
     def from_json(cls, value: dict[str, Any], file: Path | None = None) -> Vocabulary:
         """The vocabulary that ``to_json`` wrote; InputError names ``file`` where it is damaged."""
+        labels = Alphabet.from_json(value["labels"], file)
+        if not len(labels):
+            raise InputError(
+                "holds no labels", file=file, remedy="the file is damaged; train the model again"
+            )
         return cls(
             words=Alphabet.from_json(value["words"], file),
             characters=Alphabet.from_json(value["characters"], file),
@@ -193,7 +202,7 @@ class Vocabulary:
                 name: Alphabet.from_json(alphabet, file)
                 for name, alphabet in value["features"].items()
             },
-            labels=Alphabet.from_json(value["labels"], file),
+            labels=labels,
             scheme=LabelScheme(**value["scheme"]),
             number_normalized=value["number_normalized"],
             corpus=dict(value.get("corpus", {})),  # absent in older folders
@@ -209,17 +218,47 @@ def corpus_counts(corpus: InternedCorpus, scheme: LabelScheme) -> dict[str, int]
     return counts
 
 
-def convert_labels(corpus: InternedCorpus, scheme: LabelScheme) -> InternedColumn:
-    """The corpus's labels in the scheme of the model."""
+def convert_labels(
+    corpus: InternedCorpus, scheme: LabelScheme, *, keep_foreign: bool = False
+) -> InternedColumn:
+    """The corpus's labels in the scheme of the model.
+
+    A foreign label, one without a prefix of any scheme, cannot be converted: InputError names its
+    line. With ``keep_foreign`` it stays as it stands, outside any span.
+    """
     assert corpus.labels is not None
     if scheme.source == scheme.target:
         return corpus.labels
+    foreign = {s for s in corpus.labels.strings if not split_label(s, scheme.delimiter)[0]}
+    if foreign and not keep_foreign:
+        raise _foreign_label(corpus, foreign, scheme)
     table = StringTable()
     ids: list[int] = []
     for labels in corpus.sentence_labels():
-        converted = convert(labels, scheme.source, scheme.target, scheme.delimiter)
+        known = ["O" if label in foreign else label for label in labels] if foreign else labels
+        converted = convert(known, scheme.source, scheme.target, scheme.delimiter)
+        if foreign:
+            pairs = zip(labels, converted, strict=True)
+            converted = [old if old in foreign else new for old, new in pairs]
         ids.extend(map(table.__getitem__, converted))
     return InternedColumn(np.array(ids, np.int64), table.strings())
+
+
+def _foreign_label(corpus: InternedCorpus, foreign: set[str], scheme: LabelScheme) -> InputError:
+    """What to say of the first label that has no prefix of any scheme."""
+    label, line = next(
+        (label, line + position)
+        for labels, line in zip(corpus.sentence_labels(), corpus.lines.tolist(), strict=True)
+        for position, label in enumerate(labels)
+        if label in foreign
+    )
+    return InputError(
+        f"label {label!r} cannot be converted to {scheme.target}: "
+        f"it has no prefix of {scheme.source}",
+        file=corpus.file,
+        line=line,
+        remedy=f"labels such as B{scheme.delimiter}PER, or input_scheme=plain",
+    )
 
 
 def _counter(column: InternedColumn) -> Counter[str]:

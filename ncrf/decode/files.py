@@ -20,7 +20,7 @@ def decode_file(decode: Config) -> None:
     raw, output = decode.files.raw_dir, decode.files.decode_dir or "-"
     if raw is None or decode.files.load_model_dir is None:
         raise ConfigError("decoding needs raw_dir and load_model_dir")
-    check_output(raw, output)
+    check_output(raw, output, decode.files.load_model_dir)
     predictor = load_predictor(decode.files.load_model_dir, decode)
     config = predictor.config
     log_idle_keys(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ncrf.config import Config, merge_decode_config
@@ -19,7 +20,8 @@ def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
     that would need another model.
     """
     place = Path(model_dir)
-    if (place / folder.TRAINING).exists() and not (place / folder.WEIGHTS).exists():
+    # os.path: a folder that may not be looked into is read_description's to refuse
+    if os.path.exists(place / folder.TRAINING) and not os.path.exists(place / folder.WEIGHTS):
         raise InputError(
             "holds an unfinished training without a model yet",
             file=place,
@@ -27,6 +29,7 @@ def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
         )
     model_config, vocabulary = folder.read_description(place)
     config = merge_decode_config(model_config, decode)
+    _refuse_vectors(model_config, decode)
     labeler = build_labeler(config, vocabulary)
     try:
         labeler.load_state_dict(folder.read_tensors(place / folder.WEIGHTS))
@@ -42,3 +45,14 @@ def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
         new_words_for_decoding(config, place),
         batch_size=config.training.batch_size if decode.is_set("batch_size") else None,
     )
+
+
+def _refuse_vectors(model: Config, decode: Config) -> None:
+    """ConfigError for a vector file that is given to a model trained without one."""
+    words, path = model.words, decode.words.word_emb_dir
+    if words.use_word_emb and words.word_emb_dir is None and path is not None:
+        raise decode.error(
+            "word_emb_dir",
+            f"word_emb_dir={path}: the model has no pretrained vectors",
+            "leave the key out",
+        )

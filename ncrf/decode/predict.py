@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
-from ncrf.crf import RowError
+from ncrf.crf import NoLabelingError, RowError
 from ncrf.data.alphabet import UNKNOWN
 from ncrf.data.batch import Batch, make_batch, pieces
 from ncrf.data.columns import Sentence
@@ -24,9 +24,10 @@ from ncrf.data.dataset import Dataset, IntArray, InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
 from ncrf.data.label_tables import span_masks
 from ncrf.data.partial import possible_labels
-from ncrf.data.schemes import PLAIN, convert, spans
+from ncrf.data.schemes import PLAIN, convert, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
 from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
+from ncrf.decode.printed import PrintedMarginals
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
 from ncrf.model.inference_layers import Scores
@@ -57,6 +58,9 @@ class Predictor:
         self._batch_size = batch_size
         self.by_spans = marks_spans(config, vocabulary.scheme)
         self.output_scheme = _output_scheme(config, vocabulary)
+        self._printed = PrintedMarginals(
+            vocabulary.labels.strings, self.output_scheme, vocabulary.scheme.delimiter
+        )
         self._labels = np.array(vocabulary.labels.strings, dtype=object)
         self._masks = span_masks(
             vocabulary.labels.strings, vocabulary.scheme.target, vocabulary.scheme.delimiter
@@ -83,7 +87,7 @@ class Predictor:
                     best = self.labeler.inference.viterbi(scores)
                 except RowError as error:
                     line = int(dataset.lines[batch.index[error.row]])
-                    raise _not_finite(error, dataset.file, line) from error
+                    raise _row_failed(error, f"{dataset.file}:{line}", forced=False) from error
                 first = dataset.label_offsets[batch.index][:, None]
                 mask = scores.mask.cpu().numpy()
                 place = first + np.arange(mask.shape[1])
@@ -109,7 +113,7 @@ class Predictor:
 
     def stream(self, sentences: Iterable[Sentence], wanted: Wanted) -> Iterator[Prediction]:
         """Predictions in the order of the sentences, with bounded memory."""
-        for window in _windows(sentences):
+        for window in _windows(sentences, wanted.nbest or 1):
             yield from self.predict(window, wanted)
 
     def predict(self, sentences: Sequence[Sentence], wanted: Wanted) -> list[Prediction]:
@@ -119,13 +123,13 @@ class Predictor:
         done: list[Prediction] = [_trivial(sentence, wanted) for sentence in sentences]
         with torch.inference_mode():
             forced = self.config.decoding.forced_labels
-            for batch in self._batches(dataset, forced=forced):
+            for batch in self._batches(dataset, forced=forced, nbest=wanted.nbest or 1):
                 rows = [real[i] for i in batch.index.tolist()]
                 try:
                     found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
                 except RowError as error:
-                    sentence = sentences[rows[error.row]]
-                    raise _row_failed(error, sentence, forced=forced) from error
+                    place = _place(sentences, rows[error.row])
+                    raise _row_failed(error, place, forced=forced) from error
                 for row, prediction in zip(rows, found, strict=True):
                     done[row] = prediction
         return done
@@ -162,7 +166,9 @@ class Predictor:
             )
         return possible
 
-    def _batches(self, dataset: Dataset, *, forced: bool = False) -> Iterator[Batch]:
+    def _batches(
+        self, dataset: Dataset, *, forced: bool = False, nbest: int = 1
+    ) -> Iterator[Batch]:
         """Batches that cover every sentence that has a word, longest first."""
         possible = self._forced(dataset) if forced and dataset.num_tokens else None
         self.labeler.eval()
@@ -170,7 +176,8 @@ class Predictor:
         rows = np.flatnonzero(lengths > 0)
         order = rows[np.argsort(-lengths[rows], kind="stable")]
         size = self._batch_size or max(1, len(order))
-        tokens = self.config.decoding.decode_batch_tokens
+        # The memory of n-best grows with n: beyond 10 the batches shrink.
+        tokens = self.config.decoding.decode_batch_tokens * 10 // max(10, nbest)
         for start in range(0, len(order), size):
             for part in pieces(order[start : start + size], lengths, tokens):
                 batch = make_batch(
@@ -199,32 +206,46 @@ class Predictor:
             paths = inference.viterbi(scores).unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
             counts = [1] * len(sentences)
-        marginals = self._printed_marginals(scores, paths[:, 0]) if wanted.marginals else None
         strings = self._labels[paths.cpu().numpy()].tolist()  # [B][N][L]
         found_spans = self._spans(scores, sentences, strings, wanted)
+        lengths = [1 if self.labeler.classify else len(s.words) for s in sentences]
+        written = [
+            [self._output(path[:length]) for path in best[:count]]
+            for best, length, count in zip(strings, lengths, counts, strict=True)
+        ]
+        marginals = (
+            self._printed_marginals(scores, paths[:, 0], written) if wanted.marginals else None
+        )
         predictions = []
         for b, sentence in enumerate(sentences):
-            length = 1 if self.labeler.classify else len(sentence.words)
-            labelings = [
-                Labeling(self._output(strings[b][n][:length]), probabilities[b][n])
-                for n in range(counts[b])
-            ]
+            labelings = list(map(Labeling, written[b], probabilities[b]))
             predictions.append(
                 Prediction(
                     tokens=sentence.words,
                     labels=labelings[0].labels,
                     probability=labelings[0].probability,
                     spans=found_spans[b],
-                    marginals=None if marginals is None else marginals[b][:length],
+                    marginals=None if marginals is None else marginals[b][: lengths[b]],
                     nbest=labelings if wanted.nbest else None,
                 )
             )
         return predictions
 
-    def _printed_marginals(self, scores: Scores, best: Tensor) -> list[list[float]]:
+    def _printed_marginals(
+        self, scores: Scores, best: Tensor, written: list[list[list[str]]]
+    ) -> list[list[float]]:
+        """P of the label that is written at each word."""
         marginals = self.labeler.inference.marginals(scores)
-        chosen: list[list[float]] = marginals.gather(2, best.unsqueeze(2)).squeeze(2).tolist()
-        return chosen
+        if self.output_scheme == self.vocabulary.scheme.target:
+            chosen: list[list[float]] = marginals.gather(2, best.unsqueeze(2)).squeeze(2).tolist()
+            return chosen
+        found = []
+        for row, labelings in enumerate(written):
+            one = scores.row(row)
+            pairs = self.labeler.inference.pair_marginals(one)[0].double().cpu()
+            alone = marginals[row].double().cpu()
+            found.append(self._printed.probability(alone, pairs, labelings[0]))
+        return found
 
     def _spans(
         self,
@@ -261,28 +282,41 @@ class Predictor:
         return convert(labels, scheme.target, self.output_scheme, scheme.delimiter)
 
 
-def _row_failed(error: RowError, sentence: Sentence, *, forced: bool) -> NcrfError:
-    """What the CRF says of a row, with the place of its sentence."""
-    file, line = sentence.file or None, sentence.line or None
-    if forced:
-        remedy = "labels that the scheme allows, or constraints=none"
-        return InputError(str(error), file=file, line=line, remedy=remedy)
-    return _not_finite(error, sentence.file, sentence.line)
+def _place(sentences: Sequence[Sentence], number: int) -> str:
+    sentence = sentences[number]
+    return f"{sentence.file}:{sentence.line}" if sentence.file else f"sentence {number}"
 
 
-def _not_finite(error: RowError, file: str, line: int) -> NcrfError:
-    """Scores that are not finite are no fault of the sentence."""
-    place = f"{file}:{line}: " if file else ""
+def _row_failed(error: RowError, place: str, *, forced: bool) -> NcrfError:
+    """What the CRF says of a row: nothing agrees with what is allowed, or numbers are broken."""
+    if isinstance(error, NoLabelingError):
+        given = "given labels that the scheme allows, or " if forced else ""
+        return InputError(f"{place}: no labeling is possible", remedy=f"{given}constraints=none")
+    what = str(error).split(": ", 1)[-1]
     return NcrfError(
-        f"{place}{error} (the training diverged: a lower learning_rate or clip=5 may help)"
+        f"{place}: {what} (the training diverged: a lower learning_rate or clip=5 may help)"
     )
 
 
 def _output_scheme(config: Config, vocabulary: Vocabulary) -> str:
-    wanted = config.decoding.output_scheme
-    if wanted == "input" or vocabulary.scheme.target == PLAIN:
-        return vocabulary.scheme.source
-    return wanted
+    """The scheme to write labels in.
+
+    Without constraints, labelings that say the same spans become one when they are converted, and
+    no probability would be that of what is written: labels stay in the model's scheme.
+    """
+    wanted, scheme = config.decoding.output_scheme, vocabulary.scheme
+    if scheme.target == PLAIN:
+        return PLAIN
+    output = scheme.source if wanted == "input" else scheme_name(wanted)
+    if config.inference.constraints != "none" or output == scheme.target:
+        return output
+    if wanted != "input":
+        raise config.error(
+            "output_scheme",
+            f"output_scheme={wanted}: under constraints=none labels stay in {scheme.target}",
+            "constraints=decode",
+        )
+    return scheme.target
 
 
 def _trivial(sentence: Sentence, wanted: Wanted) -> Prediction:
@@ -298,14 +332,15 @@ def _trivial(sentence: Sentence, wanted: Wanted) -> Prediction:
     )
 
 
-def _windows(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    """Lists of sentences that together stay within a bounded number of tokens."""
+def _windows(sentences: Iterable[Sentence], nbest: int) -> Iterator[list[Sentence]]:
+    """Lists of sentences that together stay within a bounded number of labels."""
+    most = _WINDOW_TOKENS * 10 // max(10, nbest)
     window: list[Sentence] = []
     tokens = 0
     for sentence in sentences:
         window.append(sentence)
         tokens += len(sentence.words)
-        if tokens >= _WINDOW_TOKENS or len(window) >= _WINDOW_SENTENCES:
+        if tokens >= most or len(window) >= _WINDOW_SENTENCES:
             yield window
             window, tokens = [], 0
     if window:

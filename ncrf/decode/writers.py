@@ -72,9 +72,17 @@ def open_output(path: str) -> Iterator[IO[str]]:
         yield file
 
 
-def check_output(raw: str, output: str) -> None:
-    """Refuse to write the output over the input."""
+def check_output(raw: str, output: str, model_dir: str) -> None:
+    """Refuse to write the output over the input, over the model, or to a folder."""
     if "-" not in (raw, output) and os.path.realpath(raw) == os.path.realpath(output):
         raise InputError(
             f"decode_dir={output} is the input itself", remedy="name another decode_dir"
+        )
+    if output == "-":
+        return
+    if output.endswith(("/", os.sep)) or os.path.isdir(output):
+        raise InputError(f"decode_dir={output} is a folder", remedy="name a file")
+    if os.path.dirname(os.path.realpath(output)) == os.path.realpath(model_dir):
+        raise InputError(
+            f"decode_dir={output} is inside the model folder", remedy="name a file elsewhere"
         )

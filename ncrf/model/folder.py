@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from ncrf.config import Config, read_model_config, write_config
 from ncrf.data.output_files import write_file
 from ncrf.data.vocabulary import Vocabulary
-from ncrf.errors import InputError
+from ncrf.errors import InputError, NcrfError
 
 if TYPE_CHECKING:  # late: a model is described without torch
     from torch import Tensor
@@ -69,15 +72,53 @@ def write_description(folder: Path, config: Config, vocabulary: Vocabulary) -> N
     write_config(config, folder / CONFIG)
 
 
+@contextmanager
+def whole(place: Path) -> Iterator[Path]:
+    """A folder to write a model into; its files come to ``place`` at the end, or none do.
+
+    ``place`` is made if it is missing. Raises NcrfError where the system refuses.
+    """
+    there = place.is_dir()  # then it may be a link, or the root of a disk: it stays what it is
+    name = f".{place.name}.{os.getpid()}.tmp"
+    temporary = place / name if there else place.with_name(name)
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        yield temporary
+        if there:
+            for file in sorted(temporary.iterdir()):
+                file.replace(place / file.name)
+        else:
+            temporary.replace(place)
+    except OSError as error:
+        raise NcrfError(f"{place}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def history_of(folder: Path) -> bytes:
+    """The content of ``history.jsonl``, nothing where there is none; InputError if unreadable."""
+    path = folder / HISTORY
+    try:
+        return path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+
+
 def read_description(folder: Path) -> tuple[Config, Vocabulary]:
     """Config and alphabets of a model folder; InputError for a missing or damaged one."""
-    if not folder.is_dir():
-        raise InputError("no such model folder", file=folder)
     path = folder / ALPHABETS
     try:
+        if not folder.is_dir():
+            raise InputError("no such model folder", file=folder)
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
             raise InputError(f"has format {content['format']}, not {FORMAT}", file=path)
         return read_model_config(folder), Vocabulary.from_json(content, path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"is missing or damaged: {error}", file=path) from error
+    except FileNotFoundError as error:
+        raise InputError("is missing: this is no whole model folder", file=path) from error
+    except OSError as error:
+        place = error.filename or folder
+        raise InputError(f"cannot be read: {error.strerror or error}", file=place) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"is damaged: {error}", file=path) from error

@@ -45,6 +45,13 @@ class Scores:
     mask: Tensor
     allowed: Tensor | None = None
 
+    def row(self, row: int) -> Scores:
+        """One sentence of the batch, without its padding."""
+        length = int(self.mask[row].sum())
+        place = slice(row, row + 1), slice(0, length)
+        allowed = None if self.allowed is None else self.allowed[place]
+        return Scores(self.emissions[place], self.mask[place], allowed)
+
 
 class ChainInference(nn.Module):
     """A linear chain over the labels, with the legal transitions of the label scheme.
@@ -99,6 +106,13 @@ class ChainInference(nn.Module):
             scores.emissions, scores.mask, **self._limits(scores)
         )
         return marginals
+
+    def pair_marginals(self, scores: Scores) -> Tensor:
+        """P(labels at two neighbouring positions | x), ``[B,L-1,Y,Y]``."""
+        pairs: Tensor = self.crf.pairwise_marginals(
+            scores.emissions, scores.mask, **self._limits(scores)
+        )
+        return pairs
 
     def span_probabilities(
         self,

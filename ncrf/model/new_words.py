@@ -20,6 +20,7 @@ from ncrf.data.vectors import (
     read_vectors,
 )
 from ncrf.data.vocabulary import NewWordVectors
+from ncrf.errors import InputError
 from ncrf.model.folder import VECTORS, read_tensors, write_tensors
 
 logger = logging.getLogger(__name__)
@@ -80,9 +81,9 @@ def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | 
     """Where decoding finds vectors for new words: in the model folder, or in the vector file.
 
     None where the model was trained without a file, or the file is not at hand any more; then
-    new words are unknown.
+    new words are unknown. Raises InputError for a vector file of another width than the model's.
     """
-    path = config.words.word_emb_dir
+    path, width = config.words.word_emb_dir, config.words.word_emb_dim
     if not config.words.use_word_emb or path is None:
         return None
     source: VectorFile | StoredRows
@@ -90,6 +91,12 @@ def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | 
         source = StoredRows(model_dir / VECTORS)
     elif os.path.exists(path):
         source = VectorFile(path)
+        if source.dim != width:
+            raise InputError(
+                f"holds vectors of width {source.dim}, but the model's are of width {width}",
+                file=path,
+                remedy="the vector file that the model was trained with",
+            )
     else:
         return None
-    return FoundRows(source, config.words.word_emb_dim, normalize=config.words.norm_word_emb)
+    return FoundRows(source, width, normalize=config.words.norm_word_emb)

@@ -1,12 +1,15 @@
 """The model folder in training: what is there, what resume needs, and when it is written.
 
-``training/`` stands only while a training is unfinished; its one file holds all that ``resume``
-needs, so that it is always that of one moment.
+``training/`` stands only while a training is unfinished. It holds the state that ``resume`` needs,
+as one file and so always that of one moment, and the description of the model in the making. The
+model itself moves out of it when an epoch is the best: until then, an older model in the folder is
+whole and in use.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +18,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ncrf.config import Config
 from ncrf.data.output_files import write_file
+from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
-from ncrf.model.folder import ALPHABETS, CONFIG, HISTORY, TRAINING, VECTORS, WEIGHTS
+from ncrf.model.folder import (
+    ALPHABETS,
+    CONFIG,
+    HISTORY,
+    TRAINING,
+    VECTORS,
+    WEIGHTS,
+    write_description,
+    write_tensors,
+)
 
 STATE = f"{TRAINING}/state.safetensors"
+_NEXT = "next."  # before the name of a file that is about to be moved into place
 _OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS}
 
 
@@ -29,7 +44,10 @@ def folder_state(folder: Path) -> str:
         return "absent"
     if not folder.is_dir():
         return "foreign"
-    names = {entry.name for entry in folder.iterdir() if not entry.name.endswith(".tmp")}
+    try:
+        names = {entry.name for entry in folder.iterdir() if not entry.name.endswith(".tmp")}
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=folder) from error
     if not names:
         return "absent"
     if not names <= _OWN:
@@ -60,16 +78,6 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
         raise InputError("holds a finished model", file=folder, remedy="overwrite=True replaces it")
 
 
-def clear_folder(folder: Path) -> None:
-    """Remove the files of an earlier training."""
-    for name in _OWN:
-        path = folder / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
 def _refuse_place(folder: Path) -> None:
     """InputError for a folder that cannot be made because something in its path is a file."""
     for parent in folder.absolute().parents:
@@ -79,16 +87,40 @@ def _refuse_place(folder: Path) -> None:
             return
 
 
-def begin(folder: Path) -> None:
-    """Mark a folder as an unfinished training; NcrfError if it cannot be made."""
+def begin(folder: Path, config: Config, vocabulary: Vocabulary) -> None:
+    """Mark a folder as an unfinished training and describe its model; drops an older attempt."""
     try:
-        (folder / TRAINING).mkdir(parents=True, exist_ok=True)
+        if (folder / TRAINING).exists():
+            shutil.rmtree(folder / TRAINING)
+        (folder / TRAINING).mkdir(parents=True)
     except OSError as error:
         raise NcrfError(f"{folder}: cannot be made: {error.strerror}") from error
+    write_description(folder / TRAINING, config, vocabulary)
 
 
-def finish(folder: Path) -> None:
-    """Remove what only an unfinished training needs."""
+def publish(folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
+    """Make the model of this training, with new ``weights``, the model of the folder.
+
+    All is written into ``training/`` first; what can fail for want of space fails there.
+    """
+    training = folder / TRAINING
+    for name in (CONFIG, ALPHABETS):
+        write_file(training / f"{_NEXT}{name}", (training / name).read_bytes())
+    names = [CONFIG, ALPHABETS]
+    if weights is not None:
+        write_tensors(training / f"{_NEXT}{WEIGHTS}", weights)
+        names.append(WEIGHTS)
+    try:
+        for name in names:
+            os.replace(training / f"{_NEXT}{name}", folder / name)
+    except OSError as error:
+        raise NcrfError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def finish(folder: Path, *, keeps_vectors: bool) -> None:
+    """Remove what only an unfinished training needs, and stored vectors of an older model."""
+    if not keeps_vectors:
+        (folder / VECTORS).unlink(missing_ok=True)
     shutil.rmtree(folder / TRAINING, ignore_errors=True)
 
 

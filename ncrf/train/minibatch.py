@@ -88,8 +88,10 @@ class Trainer:
         logger.info(_table_row(_COLUMNS))
         while self.progress.epoch < keys.iteration and not self._out_of_patience():
             self._epoch()
-        if self._evaluate is None:
-            self._write_weights()
+        checkpoint.publish(
+            self.model_dir, self.labeler.state_dict() if self._evaluate is None else None
+        )
+        checkpoint.write_history(self.model_dir, self.progress.history)
         self.labeler.load_state_dict(
             folder.read_tensors(self.model_dir / folder.WEIGHTS), strict=True
         )
@@ -111,7 +113,11 @@ class Trainer:
                 )
         rows = np.flatnonzero(usable)
         if not len(rows):
-            raise NcrfError(f"{self.train_set.file}: no sentence to train on")
+            raise InputError(
+                "no sentence to train on",
+                file=self.train_set.file,
+                remedy="a larger MAX_SENTENCE_LENGTH" if longest is not None else None,
+            )
         return rows
 
     def _epoch(self) -> None:
@@ -141,9 +147,10 @@ class Trainer:
         }
         progress.history.append(entry)
         if rose and self._evaluate is not None:
-            self._write_weights()
+            checkpoint.publish(self.model_dir, self.labeler.state_dict())
         self._write_state()
-        checkpoint.write_history(self.model_dir, progress.history)
+        if self._evaluate is not None:
+            checkpoint.write_history(self.model_dir, progress.history)
         logger.info(_history_row(entry))
 
     def _pass_over_corpus(self) -> tuple[float, float]:
@@ -167,8 +174,7 @@ class Trainer:
                 bar.update(len(batch_rows))
         if not all(bool(torch.isfinite(weights).all()) for weights in self._trainable):
             raise NcrfError(
-                f"the weights are not finite after epoch {epoch + 1}; the best model so far is "
-                "kept (a lower learning_rate or clip=5 may help)"
+                f"the weights are not finite after epoch {epoch + 1}; {self._what_is_kept()}"
             )
         return total / len(self._rows), rate
 
@@ -220,9 +226,14 @@ class Trainer:
         lines = ", ".join(str(line) for line in sorted(self.train_set.lines[rows].tolist()))
         return (
             f"{self.train_set.file}: the loss is {loss} in epoch {self.progress.epoch + 1}, "
-            f"batch {number} (sentences at lines {lines}); the best model so far is kept "
-            f"(a lower learning_rate or clip=5 may help)"
+            f"batch {number} (sentences at lines {lines}); {self._what_is_kept()}"
         )
+
+    def _what_is_kept(self) -> str:
+        kept = "the best model so far is kept" if self.progress.best_epoch else "no model is kept"
+        if self._evaluate is None:
+            kept = "no model is kept"
+        return f"{kept} (a lower learning_rate or clip=5 may help)"
 
     def _out_of_patience(self) -> bool:
         patience = self.config.training.patience
@@ -233,9 +244,6 @@ class Trainer:
             logger.info("stopped: no better dev score for %d epochs (patience)", waited)
             return True
         return False
-
-    def _write_weights(self) -> None:
-        folder.write_tensors(self.model_dir / folder.WEIGHTS, self.labeler.state_dict())
 
     def _write_state(self) -> None:
         """Write all that resume needs, as one file."""
@@ -255,8 +263,9 @@ class Trainer:
     def restore(self) -> None:
         """Go back to the last complete epoch of an unfinished training."""
         path = self.model_dir / checkpoint.STATE
-        tensors = folder.read_tensors(path)
-        metadata = folder.read_metadata(path)
+        tensors, metadata = folder.read_tensors(path), folder.read_metadata(path)
+        if not {"progress", "random.numpy"} <= set(metadata) or "random.torch" not in tensors:
+            raise InputError("is not the state of a training", file=path, remedy="overwrite=True")
         self.progress = Progress(**json.loads(metadata["progress"]))
         self._rate.halvings = self.progress.halvings
         self._rate.epochs_without_rise = self.progress.epochs_without_rise

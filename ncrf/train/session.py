@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ import torch
 
 from ncrf.config import Config, all_keys, log_idle_keys
 from ncrf.data import corpora
-from ncrf.data.dataset import Dataset
+from ncrf.data.dataset import Dataset, InternedCorpus
+from ncrf.data.partial import settled
+from ncrf.data.schemes import PLAIN
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
@@ -26,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 # Groups that a resumed training may change, apart from its seed and corpus.
 _FREE_GROUPS = ("run", "files", "decoding")
+# Trainings in several threads run one after another: torch's random state is the process's own.
+_ONE_TRAINING = threading.Lock()
 _NAMED = 10  # labels that a warning names
 _SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
 
@@ -42,10 +47,13 @@ def train_model(config: Config) -> Predictor:
     model_dir = Path(files.model_dir)
     checkpoint.check_folder(model_dir, resume=files.resume, overwrite=files.overwrite)
     device = choose_device(config)
-    with torch.random.fork_rng(), _threads(config):
+    with _ONE_TRAINING, torch.random.fork_rng(), _threads(config):
         torch.manual_seed(config.run.seed)
         corpus = corpora.load_corpus(config, files.train_dir)
+        _refuse_missing_features(config, corpus)
         scheme = corpora.settle_scheme(config, corpus)
+        mode = settled(config.corpus.partial_labels, marks_spans=scheme.source != PLAIN)
+        config = config.replace(partial_labels=mode)
         if config.inference.constraints == "all":
             corpora.refuse_illegal(config, corpus, scheme)
         partial = corpora.check_partial(config, corpus, scheme)
@@ -90,10 +98,23 @@ def train_model(config: Config) -> Predictor:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
         _log_score("test", predictor.score(test))
-    if config.words.vectors_in_model and vectors.new_words is not None:
+    keeps_vectors = config.words.vectors_in_model and vectors.new_words is not None
+    if keeps_vectors and vectors.new_words is not None:
         vectors.new_words.store(model_dir)
-    checkpoint.finish(model_dir)
+    checkpoint.finish(model_dir, keeps_vectors=keeps_vectors)
     return predictor
+
+
+def _refuse_missing_features(config: Config, corpus: InternedCorpus) -> None:
+    """ConfigError for a ``feature=`` line whose column the corpus does not have."""
+    for spec in config.corpus.feature:
+        if spec.name not in corpus.features:
+            there = ", ".join(f"[{name}]" for name in corpus.features) or "none"
+            raise config.error(
+                f"feature [{spec.name}]",
+                f"feature=[{spec.name}]: {corpus.file} has no such column",
+                f"its feature columns: {there}",
+            )
 
 
 @contextmanager
@@ -131,19 +152,18 @@ def _scorer(predictor: Predictor, dev: Dataset | None) -> Callable[[], Score] | 
 def _prepare_folder(
     config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer
 ) -> None:
-    """Begin in a clean folder, or go on where an unfinished training stopped."""
+    """Begin anew, or go on where an unfinished training stopped."""
     if config.files.resume and (model_dir / checkpoint.STATE).exists():
         _refuse_changes(config, model_dir, vocabulary)
+        folder.write_description(model_dir / folder.TRAINING, config, vocabulary)
         trainer.restore()
         return
-    checkpoint.clear_folder(model_dir)
-    checkpoint.begin(model_dir)
-    folder.write_description(model_dir, config, vocabulary)
+    checkpoint.begin(model_dir, config, vocabulary)
 
 
 def _refuse_changes(config: Config, model_dir: Path, vocabulary: Vocabulary) -> None:
     """ConfigError if an unfinished training is to go on with other keys or another corpus."""
-    before, known = folder.read_description(model_dir)
+    before, known = folder.read_description(model_dir / folder.TRAINING)
     old, new = before.flat(), config.flat()
     free = {key.name for key in all_keys() if key.group in _FREE_GROUPS} | {"iteration", "patience"}
     for name in new:

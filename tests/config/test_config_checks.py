@@ -66,6 +66,16 @@ class TestFilesThatMustExist:
         message = error_of(read, "", ["--train", "no.txt", "--savemodel", "m"], check_files=True)
         assert message == "command line: train_dir: 'no.txt' does not exist (the path of a file)"
 
+    @pytest.mark.parametrize("name", ["train_dir", "dev_dir", "test_dir"])
+    def test_one_corpus_may_be_standard_input(self, read, name):
+        touch("train.txt", "dev.txt")
+        config = self.read(read, TRAIN + "dev_dir=dev.txt\n", {name: "-"})
+        assert config.value(name) == "-"
+
+    def test_two_may_not(self, read):
+        message = error_of(read, "model_dir=m\ntrain_dir=-\ntest_dir=-\n", check_files=True)
+        assert message.startswith("my.config:3: train_dir and test_dir are both standard input")
+
     def test_files_that_are_not_used_need_not_exist(self, read):
         touch("train.txt")
         text = (

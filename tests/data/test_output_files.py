@@ -46,6 +46,13 @@ def test_a_path_below_a_file(tmp_path):
         write_file(tmp_path / "file" / "out", b"")
 
 
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_file(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == "new"
+
+
 def test_gz_is_packed(tmp_path):
     with replacing(tmp_path / "out.gz") as file:
         file.write("text")

@@ -5,6 +5,9 @@ import pytest
 
 from ncrf import Tagger
 from ncrf.cli import main
+from ncrf.config import load_config
+from ncrf.decode.load import load_predictor
+from ncrf.errors import ConfigError, InputError
 from tests.conftest import SAMPLE, small_keys
 
 NEW = ["Anna", "saw", "Zyxburgh"]
@@ -75,3 +78,24 @@ def test_results_do_not_depend_on_the_test_file_named_in_training(tmp_path, vect
         for name in ("with", "without")
     )
     assert first == second
+
+
+def test_a_vector_file_of_another_width_is_refused(tmp_path, vectors):
+    train(tmp_path, vectors)
+    other = tmp_path / "other.txt"
+    other.write_text("Anna 1 2 3\nsaw 4 5 6\n")
+    with pytest.raises(InputError, match=r"other\.txt: .*width 3, but the model's .*width 8"):
+        Tagger.load(tmp_path / "model", word_emb_dir=str(other))
+    vectors.write_text(other.read_text())
+    with pytest.raises(InputError, match=r"vectors\.txt: .*width 3"):
+        Tagger.load(tmp_path / "model")
+
+
+def test_a_vector_file_for_a_model_without_vectors_is_refused(trained, vectors, tmp_path):
+    with pytest.raises(ConfigError, match="the model has no pretrained vectors"):
+        Tagger.load(trained, word_emb_dir=str(vectors))
+    config = tmp_path / "decode.config"
+    config.write_text(f"status=decode\nword_emb_dir={vectors}\n")
+    decode = load_config(config, check_files=False)
+    with pytest.raises(ConfigError, match=r"decode\.config:2: word_emb_dir="):
+        load_predictor(trained, decode)

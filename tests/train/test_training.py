@@ -299,3 +299,57 @@ def test_optimizers_are_found_in_any_case(name, cls):
     weight.grad = torch.tensor([1.0, 0.0])
     optimizer.step()
     assert weight[0] < 1.0 and np.isfinite(weight.detach().numpy()).all()
+
+
+class TestOverwrite:
+    """The old model is whole and in use until there is a better one."""
+
+    @pytest.fixture
+    def old(self, tmp_path):
+        Tagger.train(small_keys(tmp_path / "model", iteration=1))
+        return tmp_path / "model", Tagger.load(tmp_path / "model").predict([["Anna", "left"]])
+
+    def test_a_failed_training_keeps_the_old_model(self, old, monkeypatch):
+        folder, expected = old
+        monkeypatch.setattr(
+            "ncrf.model.labeler.Labeler.loss", lambda self, batch: self(batch).sum() * float("nan")
+        )
+        with pytest.raises(NcrfError, match="no model is kept"):
+            Tagger.train(small_keys(folder, overwrite=True, hidden_dim=30))
+        assert Tagger.load(folder).predict([["Anna", "left"]]) == expected
+        assert len(history(folder)) == 1
+
+    def test_a_full_disk_keeps_the_old_model(self, old, monkeypatch):
+        folder, expected = old
+
+        def no_space(number):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.fsync", no_space)
+        with pytest.raises(NcrfError, match="No space left"):
+            Tagger.train(small_keys(folder, overwrite=True, hidden_dim=30))
+        monkeypatch.undo()
+        assert Tagger.load(folder).predict([["Anna", "left"]]) == expected
+        Tagger.train(small_keys(folder, overwrite=True, hidden_dim=30))
+        assert Tagger.load(folder).config.word_layer.hidden_dim == 30
+
+
+def test_a_feature_line_without_its_column_is_an_error(tmp_path):
+    keys = {"train_dir": str(SAMPLE / "dev.cappos.bioes"), "feature": ["[Pos] emb_size=5"]}
+    with pytest.raises(InputError, match=r"feature=\[Pos\].*no such column.*\[Cap\], \[POS\]"):
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+
+
+def test_labels_that_the_declared_scheme_has_not(tmp_path):
+    with pytest.raises(InputError, match=r"input_scheme=IOB2, but [ES]-\w+ is none of its labels"):
+        Tagger.train(small_keys(tmp_path / "model", input_scheme="IOB2"))
+
+
+def test_trainings_in_threads_give_what_one_alone_gives(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    folders = [tmp_path / name for name in "abc"]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda folder: Tagger.train(small_keys(folder, iteration=1)), folders))
+    first, *others = ((folder / "model.safetensors").read_bytes() for folder in folders)
+    assert others == [first, first]
