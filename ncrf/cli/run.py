@@ -13,7 +13,9 @@ def run(arguments: list[str], status: str | None = None) -> int:
     if status is not None:
         overrides = [*overrides, "--status", status]
     config = load_config(file, overrides) if file else load_config({}, overrides)
-    # torch is imported late: help and config errors answer at once.
+    # torch is imported late: help and config errors answer at once. Threads that wait for each
+    # other asleep instead of spinning cost little, and save a machine that others use as well.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if config.run.status == "train":
         from ncrf.train.session import train_model
 
