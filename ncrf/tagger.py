@@ -20,7 +20,7 @@ from ncrf.errors import InputError
 from ncrf.evaluate import Score
 from ncrf.model import folder
 from ncrf.train import checkpoint
-from ncrf.train.session import train_model
+from ncrf.train.training import train_model
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pytest
 from ncrf import load_config
 from ncrf.config import find_key, idle_keys
 from ncrf.decode.files import decode_file
-from ncrf.train.session import train_model
+from ncrf.train.training import train_model
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "configs"

@@ -17,7 +17,7 @@ def run(arguments: list[str], status: str | None = None) -> int:
     # other asleep instead of spinning cost little, and save a machine that others use as well.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if config.run.status == "train":
-        from ncrf.train.session import train_model
+        from ncrf.train.training import train_model
 
         train_model(config)
         return 0

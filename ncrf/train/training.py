@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -49,60 +50,88 @@ def train_model(config: Config) -> Predictor:
     device = choose_device(config)
     with _ONE_TRAINING, torch.random.fork_rng(), _threads(config):
         torch.manual_seed(config.run.seed)
-        corpus = corpora.load_corpus(config, files.train_dir)
-        _refuse_missing_features(config, corpus)
-        scheme = corpora.settle_scheme(config, corpus)
-        mode = settled(config.corpus.partial_labels, marks_spans=scheme.source != PLAIN)
-        config = config.replace(partial_labels=mode)
-        if config.inference.constraints == "all":
-            corpora.refuse_illegal(config, corpus, scheme)
-        partial = corpora.check_partial(config, corpus, scheme)
-        vocabulary = Vocabulary.build(
-            corpus,
-            scheme,
-            number_normalized=config.corpus.number_normalized,
-            partial_labels=config.corpus.partial_labels,
-        )
-        init_from = files.init_from
-        if init_from is not None:
-            vocabulary = warm_start.extend_vocabulary(
-                warm_start.read_vocabulary(init_from), vocabulary
-            )
-        corpora.log_alphabets(vocabulary)
-        vectors = pretrained.load(config, vocabulary, corpus)
-        config = vectors.resolved(config)
-        labeler = build_labeler(config, vocabulary)
-        vectors.fill(labeler)
-        if init_from is not None:
-            warm_start.copy_weights(init_from, labeler)
-        labeler.representation.freeze(config.training.freeze, tuple(vocabulary.features))
-        predictor = Predictor(labeler.to(device), vocabulary, config, vectors.new_words)
+        read = _read_corpus(config, files.train_dir)
+        vectors = pretrained.load(read.config, read.vocabulary, read.corpus)
+        predictor = _untrained(vectors.resolved(read.config), read.vocabulary, vectors, device)
         dev = _encode(predictor, files.dev_dir)
         test = _encode(predictor, files.test_dir)
-        trainer = Trainer(
-            labeler,
-            vocabulary.encode(corpus),
-            config,
-            model_dir,
-            vocabulary,
-            _scorer(predictor, dev),
-            partial_labels=partial,
-        )
-        _prepare_folder(config, model_dir, vocabulary, trainer)
-        try:
-            trainer.run()
-        except KeyboardInterrupt:
-            logger.info("interrupted after epoch %d; resume=True goes on", trainer.progress.epoch)
-            raise
+        _run_epochs(predictor, read, dev, model_dir)
     if dev is None:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
         _log_score("test", predictor.score(test))
-    keeps_vectors = config.words.vectors_in_model and vectors.new_words is not None
-    if keeps_vectors and vectors.new_words is not None:
-        vectors.new_words.store(model_dir)
-    checkpoint.finish(model_dir, keeps_vectors=keeps_vectors)
+    new_words = vectors.new_words if config.words.vectors_in_model else None
+    if new_words is not None:
+        new_words.store(model_dir)
+    checkpoint.finish(model_dir, keeps_vectors=new_words is not None)
     return predictor
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The training corpus, the alphabets of its model, and the config as it settled them.
+
+    ``partial`` says that some labels stand for several.
+    """
+
+    config: Config
+    corpus: InternedCorpus
+    vocabulary: Vocabulary
+    partial: bool
+
+
+def _read_corpus(config: Config, path: str) -> _Read:
+    """Read the training corpus, settle its label scheme and collect the alphabets."""
+    corpus = corpora.load_corpus(config, path)
+    _refuse_missing_features(config, corpus)
+    scheme = corpora.settle_scheme(config, corpus)
+    mode = settled(config.corpus.partial_labels, marks_spans=scheme.source != PLAIN)
+    config = config.replace(partial_labels=mode)
+    if config.inference.constraints == "all":
+        corpora.refuse_illegal(config, corpus, scheme)
+    partial = corpora.check_partial(config, corpus, scheme)
+    vocabulary = Vocabulary.build(
+        corpus,
+        scheme,
+        number_normalized=config.corpus.number_normalized,
+        partial_labels=mode,
+    )
+    if config.files.init_from is not None:
+        old = warm_start.read_vocabulary(config.files.init_from)
+        vocabulary = warm_start.extend_vocabulary(old, vocabulary)
+    corpora.log_alphabets(vocabulary)
+    return _Read(config, corpus, vocabulary, partial)
+
+
+def _untrained(
+    config: Config, vocabulary: Vocabulary, vectors: pretrained.Pretrained, device: torch.device
+) -> Predictor:
+    """The network before its first step: random, pretrained, or that of ``init_from``."""
+    labeler = build_labeler(config, vocabulary)
+    vectors.fill(labeler)
+    if config.files.init_from is not None:
+        warm_start.copy_weights(config.files.init_from, labeler)
+    labeler.representation.freeze(config.training.freeze, tuple(vocabulary.features))
+    return Predictor(labeler.to(device), vocabulary, config, vectors.new_words)
+
+
+def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_dir: Path) -> None:
+    """Train the predictor's network, in a new folder or from where a training stopped."""
+    trainer = Trainer(
+        predictor.labeler,
+        read.vocabulary.encode(read.corpus),
+        predictor.config,
+        model_dir,
+        read.vocabulary,
+        None if dev is None else lambda: predictor.score(dev),
+        partial_labels=read.partial,
+    )
+    _prepare_folder(predictor.config, model_dir, read.vocabulary, trainer)
+    try:
+        trainer.run()
+    except KeyboardInterrupt:
+        logger.info("interrupted after epoch %d; resume=True goes on", trainer.progress.epoch)
+        raise
 
 
 def _refuse_missing_features(config: Config, corpus: InternedCorpus) -> None:
@@ -141,12 +170,6 @@ def _encode(predictor: Predictor, path: str | None) -> Dataset | None:
         names = ", ".join(unseen[:_NAMED]) + (", ..." if len(unseen) > _NAMED else "")
         logger.warning("%s: %d labels that training has not: %s", path, len(unseen), names)
     return dataset
-
-
-def _scorer(predictor: Predictor, dev: Dataset | None) -> Callable[[], Score] | None:
-    if dev is None:
-        return None
-    return lambda: predictor.score(dev)
 
 
 def _prepare_folder(
