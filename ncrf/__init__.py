@@ -5,22 +5,21 @@ The public names: Tagger trains, loads and uses a model; load_config reads a con
 
 from __future__ import annotations
 
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-from ncrf.config import Config, load_config
-
 if TYPE_CHECKING:
+    from ncrf.config import Config, load_config
     from ncrf.tagger import Tagger
 
 __version__ = metadata.version("ncrf")
 __all__ = ["Config", "Tagger", "__version__", "load_config"]
 
+_PLACES = {"Config": "ncrf.config", "load_config": "ncrf.config", "Tagger": "ncrf.tagger"}
+
 
 def __getattr__(name: str) -> Any:
-    """Import Tagger, and torch with it, when it is first asked for."""
-    if name == "Tagger":
-        from ncrf.tagger import Tagger
-
-        return Tagger
-    raise AttributeError(f"module 'ncrf' has no attribute {name!r}")
+    """Import a public name when it is first asked for: Tagger brings torch, ncrf.crf no more."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ncrf' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

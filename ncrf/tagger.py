@@ -117,6 +117,8 @@ class Tagger:
         Raises InputError for a folder that holds anything else, NcrfError if it cannot be written.
         """
         place = Path(model_dir)
+        if checkpoint.folder_state(place) in ("finished", "unfinished"):
+            raise InputError("holds a model", file=place, remedy="save into another folder")
         checkpoint.check_folder(place, resume=False, overwrite=False)
         with folder.whole(place) as temporary:
             folder.write_description(temporary, self.config, self.vocabulary)

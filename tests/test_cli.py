@@ -218,7 +218,7 @@ class TestErrors:
         assert run("keys", capsys=capsys)[0] == 130
 
 
-@pytest.mark.parametrize("command", ["run", "train", "decode", "keys"])
+@pytest.mark.parametrize("command", ["run", "train", "decode"])
 def test_help_of_a_command_that_takes_keys(command, capsys):
     status, out, err = run(command, "--help", capsys=capsys)
     assert status == 0 and "ncrf decode" in out and not err

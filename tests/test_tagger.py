@@ -137,7 +137,7 @@ def test_save_and_load(tagger, tmp_path):
     tagger.save(tmp_path / "copy")
     copy = Tagger.load(tmp_path / "copy")
     assert copy.predict(SENTENCES) == tagger.predict(SENTENCES)
-    with pytest.raises(InputError, match="finished model"):
+    with pytest.raises(InputError, match="holds a model"):
         tagger.save(tmp_path / "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
 

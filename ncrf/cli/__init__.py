@@ -124,7 +124,7 @@ _COMMANDS: dict[str, str] = {
 }
 
 
-_WITHOUT_HELP = ("run", "train", "decode", "keys")  # their options are the config keys
+_WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
 
 
 def _command(name: str) -> Callable[[list[str]], int]:

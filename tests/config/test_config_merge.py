@@ -120,8 +120,9 @@ class TestShape:
         assert shaping == set(OTHER) | {"feature"}
 
     def test_a_key_that_the_model_does_not_use_does_not_matter(self):
-        merged({"word_seq_feature": "LSTM"}, {"cnn_layer": 7})
-        merged({"use_char": False}, {"char_hidden_dim": 7})
+        lstm = merged({"word_seq_feature": "LSTM"}, {"cnn_layer": 7})
+        assert lstm.word_layer.word_seq_feature == "LSTM"
+        assert not merged({"use_char": False}, {"char_hidden_dim": 7}).chars.use_char
 
     def test_a_width_that_came_from_a_vector_file_does_not_matter(self):
         model = {"word_emb_dim": 100, "word_emb_dir": "glove", "char_emb_dir": "c"}

@@ -266,7 +266,8 @@ def test_read_only_arrays_are_taken_without_a_warning() -> None:
         array.flags.writeable = False
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LinearChainCRF(2, legal).decode(torch.zeros(1, 2, 2))
+        labels = LinearChainCRF(2, legal).decode(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]))
+    assert labels.tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("gradient", [False, True])

@@ -1,6 +1,8 @@
 """LinearChainCRF: parameters, reductions, constraints."""
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -171,3 +173,12 @@ def test_training_learns_a_rule() -> None:
     hint = torch.zeros(2, 5, 2)
     hint[0, 2, 0] = hint[1, 2, 1] = 1.0
     assert torch.equal(crf.decode(hint), labels)
+
+
+def test_the_crf_needs_nothing_else_of_the_project() -> None:
+    code = (
+        "import sys; sys.modules['yaml'] = None; import ncrf.crf; "
+        "print([m for m in sys.modules if m.startswith('ncrf.') and not m.startswith('ncrf.crf')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
