@@ -353,3 +353,48 @@ def test_trainings_in_threads_give_what_one_alone_gives(tmp_path):
         list(pool.map(lambda folder: Tagger.train(small_keys(folder, iteration=1)), folders))
     first, *others = ((folder / "model.safetensors").read_bytes() for folder in folders)
     assert others == [first, first]
+
+
+def test_an_averaged_loss_takes_the_summed_step_divided_by_the_sentences(tmp_path):
+    """One batch of ten sentences: summed at 0.001 moves as averaged at 0.01."""
+    blocks = (SAMPLE / "dev.bioes").read_text(encoding="utf-8").split("\n\n")[:10]
+    (tmp_path / "ten").write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
+    keys = {"train_dir": str(tmp_path / "ten"), "dev_dir": None, "iteration": 1, "l2": 0}
+    Tagger.train(small_keys(tmp_path / "sum", learning_rate=0.001, **keys))
+    Tagger.train(small_keys(tmp_path / "mean", learning_rate=0.01, ave_batch_loss=True, **keys))
+    summed, mean = (read_tensors(tmp_path / n / "model.safetensors") for n in ("sum", "mean"))
+    start = read_tensors_of_a_fresh_model(tmp_path, keys)
+    for name, values in summed.items():
+        torch.testing.assert_close(values, mean[name], atol=1e-6, rtol=1e-4)
+    assert any(not torch.equal(values, start[name]) for name, values in summed.items())
+
+
+def read_tensors_of_a_fresh_model(tmp_path, keys):
+    """The weights after a step too small to move them."""
+    Tagger.train(small_keys(tmp_path / "fresh", learning_rate=1e-20, **keys))
+    return read_tensors(tmp_path / "fresh" / "model.safetensors")
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_features_and_characters_start_from_their_vectors(tmp_path, normalize):
+    (tmp_path / "pos").write_text("NNP 3 4\nVBD 1 0\n")
+    (tmp_path / "char").write_text("a 0 2 0\nb 1 1 1\n")
+    keys = {
+        "train_dir": str(SAMPLE / "dev.cappos.bioes"),
+        "dev_dir": None,
+        "iteration": 1,
+        "learning_rate": 1e-20,
+        "feature": [f"[POS] emb_dir={tmp_path / 'pos'} emb_norm={normalize}"],
+        "char_emb_dir": str(tmp_path / "char"),
+        "norm_char_emb": normalize,
+    }
+    tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
+    representation, vocabulary = tagger.predictor.labeler.representation, tagger.vocabulary
+    names = list(vocabulary.features)
+    table = representation.feature_embeddings[names.index("POS")].weight
+    assert table.shape[1] == 2 and tagger.config.chars.char_emb_dim == 3
+    row = table[vocabulary.features["POS"].id("NNP")].tolist()
+    assert row == pytest.approx([0.6, 0.8] if normalize else [3, 4])
+    row = representation.char_embedding.weight[vocabulary.characters.id("a")].tolist()
+    assert row == pytest.approx([0, 1 if normalize else 2, 0])
+    assert Tagger.load(tmp_path / "model").config.corpus.feature == tagger.config.corpus.feature
