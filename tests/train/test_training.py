@@ -377,7 +377,7 @@ def read_tensors_of_a_fresh_model(tmp_path, keys):
 
 @pytest.mark.parametrize("normalize", [False, True])
 def test_features_and_characters_start_from_their_vectors(tmp_path, normalize):
-    (tmp_path / "pos").write_text("NNP 3 4\nVBD 1 0\n")
+    (tmp_path / "pos").write_text("NOUN 3 4\nVERB 1 0\n")
     (tmp_path / "char").write_text("a 0 2 0\nb 1 1 1\n")
     keys = {
         "train_dir": str(SAMPLE / "dev.cappos.bioes"),
@@ -393,7 +393,7 @@ def test_features_and_characters_start_from_their_vectors(tmp_path, normalize):
     names = list(vocabulary.features)
     table = representation.feature_embeddings[names.index("POS")].weight
     assert table.shape[1] == 2 and tagger.config.chars.char_emb_dim == 3
-    row = table[vocabulary.features["POS"].id("NNP")].tolist()
+    row = table[vocabulary.features["POS"].id("NOUN")].tolist()
     assert row == pytest.approx([0.6, 0.8] if normalize else [3, 4])
     row = representation.char_embedding.weight[vocabulary.characters.id("a")].tolist()
     assert row == pytest.approx([0, 1 if normalize else 2, 0])
