@@ -81,10 +81,11 @@ class Tagger:
 
         A sentence is a sequence of words, or a mapping ``{"words": [...], "POS": [...]}`` when
         the model has feature columns. With ``forced_labels=True`` the mapping may have ``labels``
-        to keep, ``?`` where none is given. ``nbest`` adds that many labelings, best first (None or
-        0: none), ``marginals`` the probability of the printed label of each word.
+        to keep, ``?`` where none is given. ``nbest`` adds that many labelings, best first (0:
+        none; None: what the key of that name says), ``marginals`` the probability of the printed
+        label of each word.
         """
-        wanted = _wanted(nbest, marginals)
+        wanted = self._wanted(nbest, marginals)
         given = [self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences))]
         return [
             prediction
@@ -99,7 +100,7 @@ class Tagger:
         marginals: bool = False,
     ) -> Iterator[Prediction]:
         """Like ``predict`` for any number of sentences: lazily, with bounded memory."""
-        wanted = _wanted(nbest, marginals)
+        wanted = self._wanted(nbest, marginals)
         numbered = (self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences)))
         while window := list(islice(numbered, _STREAM_WINDOW)):
             yield from self.predictor.predict(window, wanted)
@@ -128,6 +129,14 @@ class Tagger:
                 self.predictor.new_words.store(temporary)
             if self._history:
                 write_file(temporary / folder.HISTORY, self._history)
+
+    def _wanted(self, nbest: int | None, marginals: bool) -> Wanted:
+        """What a call asks for, beside what the keys ``nbest`` and ``marginals`` always do."""
+        decoding = self.config.decoding
+        nbest = decoding.nbest if nbest is None else nbest
+        if nbest is not None and (not isinstance(nbest, int) or nbest < 0):
+            raise InputError(f"nbest is {nbest!r}", remedy="a whole number, at least 0, or None")
+        return Wanted(nbest=nbest or None, marginals=marginals or decoding.marginals)
 
     def _sentence(self, given: SentenceLike, number: int) -> Sentence:
         """Check one sentence of a caller."""
@@ -198,12 +207,6 @@ def _listed(given: Any, what: str, remedy: str) -> list[Any]:
     if not isinstance(given, Iterable):
         raise InputError(f"{what} is {given!r}", remedy=remedy)
     return list(given)
-
-
-def _wanted(nbest: int | None, marginals: bool) -> Wanted:
-    if nbest is not None and (not isinstance(nbest, int) or nbest < 0):
-        raise InputError(f"nbest is {nbest!r}", remedy="a whole number, at least 0, or None")
-    return Wanted(nbest=nbest or None, marginals=marginals)
 
 
 def _not_a_string(sentences: Iterable[SentenceLike]) -> Iterable[SentenceLike]:

@@ -86,6 +86,12 @@ def test_a_tag_for_question_marks_is_a_tag(tmp_path):
     assert "?" not in tagger.vocabulary.labels
 
 
+def test_a_set_names_labels_that_are_known(corpus, tmp_path):
+    corpus.write_text(corpus.read_text().replace("B-PER|O", "B-PER|I-LOC"))
+    with pytest.raises(InputError, match=rf"^{corpus}:5: B-PER\|I-LOC: no word .* I-LOC alone"):
+        train(corpus, tmp_path, partial_labels="sets")
+
+
 def test_another_scheme_cannot_be_asked_for(corpus, tmp_path):
     corpus.write_text(corpus.read_text().replace("B-PER|O", "O"))
     with pytest.raises(InputError, match="known in part cannot be converted from IOB2 to BIOES"):

@@ -179,6 +179,13 @@ def test_load_takes_keys_that_do_not_shape_the_model(trained):
         Tagger.load(trained, hidden_dim=300)
 
 
+def test_nbest_and_marginals_can_be_asked_for_at_load(trained):
+    tagger = Tagger.load(trained, nbest=2, marginals=True)
+    (prediction,) = tagger.predict([["Anna", "left"]])
+    assert len(prediction.nbest) == 2 and len(prediction.marginals) == 2
+    assert tagger.predict([["Anna"]], nbest=0)[0].nbest is None
+
+
 def test_load_refuses_what_is_no_model(tmp_path, trained):
     with pytest.raises(InputError, match="no such model folder"):
         Tagger.load(tmp_path / "nothing")

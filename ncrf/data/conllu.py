@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncrf.data.sentence import ColumnFormat, Sentence
+from ncrf.data.sentence import BOUNDARY, ColumnFormat, Sentence
 from ncrf.data.text_files import TextFile
 from ncrf.errors import InputError
 
@@ -62,9 +62,11 @@ class ConlluParser:
         self, rows: list[list[str]], numbers: list[int], comments: list[str], file: str
     ) -> Sentence:
         words = [row[FORM] for row in rows]
+        kept = rows if self._keep_rows else None
+        if words == [BOUNDARY]:
+            return Sentence(words, None, {}, file, numbers[0], True, (), kept, comments)
         labels = [self._label(row[self._column]) for row in rows]
         lines = () if numbers[-1] - numbers[0] == len(numbers) - 1 else numbers
-        kept = rows if self._keep_rows else None
         return Sentence(words, labels, {}, file, numbers[0], False, lines, kept, comments)
 
     def _label(self, cell: str) -> str:

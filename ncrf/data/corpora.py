@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncrf.config import Config
 from ncrf.data.classification import read_classification
@@ -13,7 +14,7 @@ from ncrf.data.columns import CorpusReader, Labels, read_columns
 from ncrf.data.dataset import InternedCorpus, intern_corpus
 from ncrf.data.features import add_computed_features
 from ncrf.data.labels import belongs, mark, span_scheme
-from ncrf.data.partial import is_partial
+from ncrf.data.partial import is_partial, set_of
 from ncrf.data.schemes import PLAIN, SchemeDetector, faults, scheme_name
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError
@@ -207,8 +208,27 @@ def check_partial(config: Config, corpus: InternedCorpus, scheme: LabelScheme) -
             file=corpus.file,
             remedy=f"a corpus in {scheme.target}, and tag_scheme=keep",
         )
+    _refuse_unknown_parts(corpus, partial)
     logger.info("%s: %s labels are known in part", corpus.file, f"{count:,}")
     return True
+
+
+def _refuse_unknown_parts(corpus: InternedCorpus, partial: NDArray[np.bool_]) -> None:
+    """InputError for a set of labels with one in it that no word of the corpus has alone."""
+    assert corpus.labels is not None
+    strings = corpus.labels.strings
+    whole = {label for label, part in zip(strings, partial, strict=True) if not part}
+    for number in np.flatnonzero(partial).tolist():
+        for label in set_of(strings[number]) - whole:
+            token = int((corpus.labels.ids == number).argmax())
+            sentence = int(np.searchsorted(corpus.label_offsets, token, "right")) - 1
+            line = int(corpus.lines[sentence]) + token - int(corpus.label_offsets[sentence])
+            raise InputError(
+                f"{strings[number]}: no word of the corpus has {label} alone",
+                file=corpus.file,
+                line=line,
+                remedy="labels that are known elsewhere, or ?",
+            )
 
 
 def marks_spans(config: Config, scheme: LabelScheme) -> bool:
@@ -223,6 +243,8 @@ def marks_spans(config: Config, scheme: LabelScheme) -> bool:
 
 def log_alphabets(vocabulary: Vocabulary) -> None:
     """Say how large the alphabets are; so many labels that a column is mistaken are warned of."""
+    if len(vocabulary.labels) == 1:
+        logger.warning("every word has the label %s", vocabulary.labels.strings[0])
     if len(vocabulary.labels) > _MANY_LABELS:
         logger.warning(
             "%s different labels: is the right column the label (columns=)?",

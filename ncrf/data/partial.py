@@ -39,6 +39,11 @@ def without_partial(labels: Sequence[str], partial_labels: str) -> list[str]:
     return [UNKNOWN_LABEL if is_partial(label, partial_labels) else label for label in labels]
 
 
+def set_of(label: str) -> set[str]:
+    """The labels that ``A|B`` names; none for ``?``, which stands for all."""
+    return set() if label == UNKNOWN_LABEL else set(label.split(_BETWEEN))
+
+
 def possible_labels(strings: Sequence[str], labels: Alphabet) -> NDArray[np.bool_]:
     """Which of the model's labels each string stands for, ``[len(strings), Y]``.
 
@@ -52,6 +57,6 @@ def possible_labels(strings: Sequence[str], labels: Alphabet) -> NDArray[np.bool
         elif string == UNKNOWN_LABEL:
             row[:] = True
         else:
-            parts = labels.ids(string.split(_BETWEEN))
+            parts = labels.ids(set_of(string))
             row[parts[parts >= 0]] = True
     return possible

@@ -82,3 +82,12 @@ def test_rows_can_be_written_with_other_labels(path):
     second = list(reader)[1]
     assert reader.format == ColumnFormat(("-", "word", "-", "label", *["-"] * 6), "\t")
     assert list(reader.format.row_lines(second, ["X"])) == ["1\t#\t#\tX\t_\t_\t0\troot\t_\t_", ""]
+
+
+def test_a_lone_docstart_is_a_boundary(tmp_path):
+    path = tmp_path / "doc.conllu"
+    rows = ["1\t-DOCSTART-" + "\t_" * 8, "", "1\tHi\t_\tINTJ" + "\t_" * 6, ""]
+    path.write_text("\n".join(rows) + "\n")
+    boundary, sentence = read_columns(path, file_format="conllu")
+    assert boundary.boundary and boundary.labels is None and boundary.words == ["-DOCSTART-"]
+    assert not sentence.boundary and sentence.labels == ["INTJ"]
