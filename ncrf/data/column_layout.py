@@ -131,7 +131,7 @@ def default_layout(
     for place in range(1, len(cells) - has_label):
         name = feature_name(cells[place])
         if name is None:
-            raise _no_prefix(cells, place, has_label)
+            raise _no_prefix(cells, place, has_label, raw=labels_optional)
         if any(feature.name == name for feature in features):
             raise InputError(f"two columns are feature [{name}]", remedy="name them differently")
         features.append(Feature(name, place, f"[{name}]"))
@@ -140,7 +140,7 @@ def default_layout(
     return Layout(form, 0, len(cells) - 1 if has_label else -1, tuple(features))
 
 
-def _no_prefix(cells: Sequence[str], place: int, has_label: bool) -> InputError:
+def _no_prefix(cells: Sequence[str], place: int, has_label: bool, *, raw: bool) -> InputError:
     middle = [
         f"[{feature_name(cell)}]" if feature_name(cell) else SKIPPED
         for cell in cells[1 : len(cells) - has_label]
@@ -150,7 +150,12 @@ def _no_prefix(cells: Sequence[str], place: int, has_label: bool) -> InputError:
         f"say what the columns are, as in columns={line}, where - skips one and [NAME] is a feature"
     )
     if cells[0].startswith("#"):
-        remedy = f"if this is a comment, set comment_prefix=#; else {remedy}"
+        remedy = (
+            "if this is CoNLL-U, set file_format=conllu; if it is a comment, comment_prefix=#; "
+            f"else {remedy}"
+        )
+    elif raw:
+        remedy = f"if a line is a whole sentence, set raw_format=lines; else {remedy}"
     return InputError(
         f"column {place + 1} of {len(cells)}, {_show([cells[place]])}, has no [NAME] prefix",
         remedy=remedy,

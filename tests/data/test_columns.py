@@ -72,7 +72,10 @@ def test_the_suggested_columns_line_can_be_read(corpus):
 
 
 def test_comment_line_without_comment_prefix_suggests_one(corpus):
-    assert "comment_prefix=#" in str(error_of(corpus("# text = EU rejects\nEU\tO\n")))
+    comment = str(error_of(corpus("# text = EU rejects\nEU\tO\n")))
+    assert "comment_prefix=#" in comment and "file_format=conllu" in comment
+    with pytest.raises(InputError, match="raw_format=lines"):
+        list(corpus("Anna met Bo in Oslo\n", labels="optional"))
 
 
 def test_feature_cell_that_loses_its_prefix_later(corpus):
