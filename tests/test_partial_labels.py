@@ -134,7 +134,7 @@ class TestForced:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("Anna S-XYZ\n", "S-XYZ is no label of the model"),
+            ("Anna ?\nleft S-XYZ\n", "raw:2: forced_labels=True: S-XYZ is no label of the model"),
             ("Anna I-PER\nleft ?\n", "raw:1: no labeling is possible"),
             ("Anna\n", "there is no label column"),
         ],
@@ -145,6 +145,18 @@ class TestForced:
         command = ["decode", "--raw", str(raw), "--loadmodel", str(trained), "--threads", "1"]
         assert main([*command, "--forced_labels", "true"]) == 2
         assert message in capsys.readouterr().err.splitlines()[-1]
+
+    @pytest.mark.parametrize("given", ["I-PER", "E-PER", "B-PER"])
+    def test_given_labels_are_those_of_the_model_not_of_its_corpus(self, tmp_path, given):
+        """A corpus in IOB1 or BIO, a model in BIOES: nothing is converted on the way in."""
+        corpus = tmp_path / "train"
+        corpus.write_text("Anna I-PER\nLee I-PER\nLind I-PER\nleft O\n\nBo I-PER\nleft O\n\n" * 2)
+        keys = {"train_dir": str(corpus), "dev_dir": None, "iteration": 1, "tag_scheme": "BIOES"}
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+        forced = Tagger.load(tmp_path / "model", forced_labels=True, output_scheme="BIOES")
+        sentence = {"words": ["x", "Lee", "Lind", "x"], "labels": ["?", given, "?", "?"]}
+        for labeling in forced.predict([sentence], nbest=20)[0].nbest:
+            assert labeling.labels[1] == given
 
     def test_labels_of_another_length(self, trained):
         forced = Tagger.load(trained, forced_labels=True)

@@ -11,7 +11,7 @@ from ncrf.config import Config
 from ncrf.data.classification import read_classification
 from ncrf.data.column_layout import described
 from ncrf.data.columns import CorpusReader, Labels, read_columns
-from ncrf.data.dataset import InternedCorpus, intern_corpus
+from ncrf.data.dataset import InternedCorpus, intern_corpus, line_of_label
 from ncrf.data.features import add_computed_features
 from ncrf.data.labels import belongs, mark, span_scheme
 from ncrf.data.partial import is_partial, set_of
@@ -220,13 +220,11 @@ def _refuse_unknown_parts(corpus: InternedCorpus, partial: NDArray[np.bool_]) ->
     whole = {label for label, part in zip(strings, partial, strict=True) if not part}
     for number in np.flatnonzero(partial).tolist():
         for label in set_of(strings[number]) - whole:
-            token = int((corpus.labels.ids == number).argmax())
-            sentence = int(np.searchsorted(corpus.label_offsets, token, "right")) - 1
-            line = int(corpus.lines[sentence]) + token - int(corpus.label_offsets[sentence])
+            place = int((corpus.labels.ids == number).argmax())
             raise InputError(
                 f"{strings[number]}: no word of the corpus has {label} alone",
                 file=corpus.file,
-                line=line,
+                line=line_of_label(corpus, place),
                 remedy="labels that are known elsewhere, or ?",
             )
 

@@ -180,6 +180,12 @@ def offsets_of(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
+def line_of_label(corpus: InternedCorpus | Dataset, place: int) -> int:
+    """The line of the label at a place in a corpus's flat labels (comments between not counted)."""
+    sentence = int(np.searchsorted(corpus.label_offsets, place, "right")) - 1
+    return int(corpus.lines[sentence]) + place - int(corpus.label_offsets[sentence])
+
+
 def _to_numpy(values: array[int]) -> IntArray:
     return np.frombuffer(values, dtype=np.int64) if len(values) else np.zeros(0, np.int64)
 

@@ -20,7 +20,7 @@ from ncrf.data.alphabet import UNKNOWN
 from ncrf.data.batch import Batch, make_batch, pieces
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import marks_spans, own_scheme
-from ncrf.data.dataset import Dataset, IntArray, InternedCorpus, intern_corpus
+from ncrf.data.dataset import Dataset, IntArray, InternedCorpus, intern_corpus, line_of_label
 from ncrf.data.features import add_computed_features
 from ncrf.data.label_tables import span_masks
 from ncrf.data.partial import possible_labels
@@ -144,7 +144,9 @@ class Predictor:
             given = (replace(sentence, labels=None) for sentence in sentences)
         corpus = intern_corpus(given, file, names)
         add_computed_features(corpus, self.config.corpus.feature)
-        dataset = self.vocabulary.encode(corpus, self.new_words)
+        # Labels that are given are the model's own: what is known in part cannot be converted.
+        scheme = replace(self.vocabulary.scheme, source=self.vocabulary.scheme.target)
+        dataset = self.vocabulary.encode(corpus, self.new_words, scheme)
         self.unknown_words += int((dataset.type_words[dataset.types] == UNKNOWN).sum())
         return dataset
 
@@ -157,11 +159,15 @@ class Predictor:
                 remedy="a label or ? for each word",
             )
         possible = possible_labels(dataset.label_strings, self.vocabulary.labels)
-        if not possible.any(axis=1).all():
-            strange = dataset.label_strings[int(possible.any(axis=1).argmin())]
+        known = np.asarray(possible.any(axis=1))
+        strange = ~known[dataset.labels]
+        if strange.any():
+            place = int(strange.argmax())
+            label = dataset.label_strings[dataset.labels[place]]
             raise InputError(
-                f"forced_labels=True: {strange} is no label of the model",
-                file=dataset.file,
+                f"forced_labels=True: {label} is no label of the model",
+                file=dataset.file or None,
+                line=line_of_label(dataset, place) if dataset.file else None,
                 remedy=f"? or one of: {', '.join(self.vocabulary.labels.strings)}",
             )
         return possible
