@@ -246,6 +246,13 @@ class Training:
         interval="[1, inf)",
         used_when={"dev_dir": (ANY_VALUE,)},
     )
+    checkpoint_every: float | None = key(
+        None,
+        "Write what resume needs within an epoch too, after so many minutes. Unset: at the end of "
+        "each epoch, and when training is interrupted.",
+        unit="minutes",
+        interval="(0, inf)",
+    )
     freeze: tuple[str, ...] = key(
         (),
         "Embeddings that training leaves as they are.",

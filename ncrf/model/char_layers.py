@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.config.schema import Chars
+from ncrf.model.convolution import convolve_maximum
 from ncrf.model.recurrent import Recurrent
 from ncrf.model.registry import Registry
 
@@ -35,10 +36,8 @@ class CharCNN(CharLayer):
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
         """Embedded characters ``[U,W,D]`` (zero at padding) to ``[U,H]``."""
-        convolved: Tensor = self.convolution(characters.transpose(1, 2))  # [U,H,W]
-        steps = torch.arange(characters.shape[1], device=characters.device)
-        padding = steps >= lengths[:, None]
-        return convolved.masked_fill(padding[:, None], float("-inf")).amax(dim=2)
+        assert self.convolution.bias is not None
+        return convolve_maximum(characters, lengths, self.convolution.weight, self.convolution.bias)
 
 
 class _CharRecurrent(CharLayer):

@@ -15,7 +15,9 @@ from ncrf.data.alphabet import PADDING
 from ncrf.data.batch import Batch
 from ncrf.errors import ConfigError
 from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
+from ncrf.model.dropout import Dropout
 
+_ROWWISE_ROWS = 1000  # from this size on, a table's gradient is kept for the rows in use only
 _MAX_CHARACTERS = 1 << 17  # padded characters that go through the character layer at a time
 
 
@@ -49,7 +51,7 @@ class WordRepresentation(nn.Module):
     ) -> None:
         """``own_char_keys`` holds the key group that a plugin's character layer has for itself."""
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.word_embedding = _embedding(*sizes.words) if word_keys.use_word_emb else None
         self.feature_embeddings = nn.ModuleList(_embedding(*size) for size in sizes.features)
         self.char_embedding: nn.Embedding | None = None
@@ -85,6 +87,21 @@ class WordRepresentation(nn.Module):
                     f"freeze={name}: no such table", remedy=f"of: {', '.join(tables) or 'none'}"
                 )
             tables[name].requires_grad_(False)
+
+    def rowwise_gradients(self) -> list[nn.Parameter]:
+        """Let large tables have a sparse gradient, of the rows that a batch uses; which they are.
+
+        For optimizers that can take one. A table that is not trained is left out.
+        """
+        tables = [self.word_embedding, *self.feature_embeddings]
+        weights: list[nn.Parameter] = []
+        for table in tables:
+            if isinstance(table, nn.Embedding) and table.num_embeddings >= _ROWWISE_ROWS:
+                weight = table.weight
+                if isinstance(weight, nn.Parameter) and weight.requires_grad:
+                    table.sparse = True
+                    weights.append(weight)
+        return weights
 
     def forward(self, batch: Batch) -> Tensor:
         """Word vectors ``[B,L,D]`` of a batch; what stands at padding has no meaning."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.config.schema import WordLayer as WordLayerKeys
+from ncrf.model.dropout import Dropout
 from ncrf.model.recurrent import Recurrent
 from ncrf.model.registry import Registry
 
@@ -49,7 +50,7 @@ class _WordRecurrent(WordLayer):
             layers=keys.lstm_layer,
             bidirectional=keys.bilstm,
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_size = self.recurrent.output_size
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
@@ -89,7 +90,7 @@ class WordCNN(WordLayer):
             nn.Conv1d(width, width, kernel_size=3, padding=1) for _ in range(keys.cnn_layer)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(keys.cnn_layer))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Word vectors ``[B,L,D]`` to states ``[B,L,H]``."""

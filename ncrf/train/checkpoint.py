@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ncrf.config import Config
@@ -128,24 +127,3 @@ def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
     """Write ``history.jsonl``, one object an epoch."""
     lines = "".join(json.dumps(epoch) + "\n" for epoch in history)
     write_file(folder / HISTORY, lines.encode())
-
-
-def flatten_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The tensors of an optimizer's state, named ``optimizer.PARAMETER.NAME``."""
-    return {
-        f"optimizer.{number}.{name}": value
-        for number, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-        if isinstance(value, Tensor)
-    }
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put the tensors of ``flatten_optimizer`` back."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        if key.startswith("optimizer."):
-            _, number, name = key.split(".", 2)
-            state.setdefault(int(number), {})[name] = value
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})

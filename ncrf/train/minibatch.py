@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
 from tqdm import tqdm
 
 from ncrf.config import Config
 from ncrf.crf import RowError
-from ncrf.data.batch import Batch, UnknownReplacement, make_batch, pieces, training_batches
+from ncrf.data.batch import UnknownReplacement
 from ncrf.data.dataset import Dataset, IntArray
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
@@ -26,24 +27,14 @@ from ncrf.evaluate import Score, history_scores
 from ncrf.model import folder
 from ncrf.model.labeler import Labeler
 from ncrf.train import checkpoint
-from ncrf.train.optimizers import LearningRate, build_optimizer
+from ncrf.train.feed import Feed, Step, ahead
+from ncrf.train.interrupt import Interrupt
+from ncrf.train.optimizers import LearningRate, Updates
+from ncrf.train.progress import Progress, header, history_row, watch_entities, watch_loss
 
 logger = logging.getLogger(__name__)
 
-_COLUMNS = ("epoch", "loss", "rate", "P", "R", "F1", "acc", "sent/s", "s", "")
-_WIDTHS = (5, 10, 9, 7, 7, 7, 7, 7, 7, 0)
-
-
-@dataclass
-class Progress:
-    """Where a training stands: what a resumed one must know to go on the same way."""
-
-    epoch: int = 0
-    best_score: float = -1.0
-    best_epoch: int = 0
-    halvings: int = 0
-    epochs_without_rise: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)
+_UNREAD_STEPS = 64  # on a GPU, so many losses are read at a time: each reading waits for it
 
 
 class Trainer:
@@ -69,25 +60,36 @@ class Trainer:
         self.train_set = train
         self.config = config
         self.model_dir = model_dir
-        self._replacement = _unknown_replacement(config, vocabulary)
         self._evaluate = evaluate
-        self._possible = (
-            possible_labels(train.label_strings, vocabulary.labels) if partial_labels else None
-        )
         self._rows = self._usable_rows()
-        self._rng = np.random.default_rng(config.run.seed)
-        trainable = [parameter for parameter in labeler.parameters() if parameter.requires_grad]
-        self._trainable = trainable
-        self._optimizer = build_optimizer(trainable, config.training)
+        self._feed = Feed(
+            train,
+            self._rows,
+            batch_size=config.training.batch_size,
+            bucket=config.training.bucket,
+            max_tokens=config.training.max_batch_tokens,
+            max_word_length=config.corpus.max_word_length,
+            seed=config.run.seed,
+            possible=possible_labels(train.label_strings, vocabulary.labels)
+            if partial_labels
+            else None,
+            replacement=_unknown_replacement(config, vocabulary),
+        )
+        lengths = train.lengths[self._rows] if not labeler.classify else np.ones(len(self._rows))
+        self._guessing = float(lengths.mean()) * math.log(max(2, len(vocabulary.labels)))
+        self._updates = Updates(labeler, config.training)
         self._rate = LearningRate(config.training)
+        self._saved = time.monotonic()
+        self._unread: list[tuple[Tensor, Tensor, Step, int]] = []
         self.progress = Progress()
 
     def run(self) -> None:
         """Train all epochs; ends with the best weights in the labeler and the folder."""
         keys = self.config.training
-        logger.info(_table_row(_COLUMNS))
-        while self.progress.epoch < keys.iteration and not self._out_of_patience():
-            self._epoch()
+        logger.info(header())
+        with Interrupt() as interrupt:
+            while self.progress.epoch < keys.iteration and not self._out_of_patience():
+                self._epoch(interrupt)
         checkpoint.publish(
             self.model_dir, self.labeler.state_dict() if self._evaluate is None else None
         )
@@ -120,15 +122,17 @@ class Trainer:
             )
         return rows
 
-    def _epoch(self) -> None:
+    def _epoch(self, interrupt: Interrupt) -> None:
         progress = self.progress
-        start = time.perf_counter()
-        loss, rate = self._pass_over_corpus()
-        seconds = time.perf_counter() - start
-        progress.epoch += 1
+        rate = self._pass_over_corpus(interrupt)
+        loss = progress.loss / len(self._rows)
+        watch_loss(progress, loss, self._guessing)
+        seconds, progress.seconds = progress.seconds, 0.0
+        progress.epoch, progress.step, progress.loss = progress.epoch + 1, 0, 0.0
         score = self._evaluate() if self._evaluate is not None else None
         rose = True
         if score is not None:
+            watch_entities(progress, score)
             selected = score.f1 if score.kind == "spans" else score.accuracy
             rose = selected > progress.best_score
             if rose:
@@ -151,81 +155,98 @@ class Trainer:
         self._write_state()
         if self._evaluate is not None:
             checkpoint.write_history(self.model_dir, progress.history)
-        logger.info(_history_row(entry))
+        logger.info(history_row(entry))
 
-    def _pass_over_corpus(self) -> tuple[float, float]:
-        """One epoch of steps; the mean loss of a sentence and the last learning rate."""
-        keys = self.config.training
-        lengths = self.train_set.lengths[self._rows]
-        batches = training_batches(lengths, keys.batch_size, keys.bucket, self._rng)
+    def _pass_over_corpus(self, interrupt: Interrupt) -> float:
+        """The steps of an epoch that are left, summed up in the progress; the last rate."""
+        progress, epoch = self.progress, self.progress.epoch
         self.labeler.train()
-        total = 0.0
-        rate = 0.0
-        epoch = self.progress.epoch
-        with tqdm(
-            total=len(self._rows), desc=f"epoch {epoch + 1}", unit="sent", leave=False, disable=None
-        ) as bar:
-            for number, batch_rows in enumerate(batches):
-                rate = self._rate.at(epoch, (number + 1) / len(batches))
-                for group in self._optimizer.param_groups:
-                    group["lr"] = rate
-                loss = self._step(self._rows[batch_rows], number + 1)
-                total += loss
-                bar.update(len(batch_rows))
-        if not all(bool(torch.isfinite(weights).all()) for weights in self._trainable):
+        count = -(-len(self._rows) // self.config.training.batch_size)
+        start, before = time.perf_counter(), progress.seconds
+        done = min(progress.step * self.config.training.batch_size, len(self._rows))
+        with (
+            tqdm(
+                total=len(self._rows),
+                initial=done,
+                desc=f"epoch {epoch + 1}",
+                unit="sent",
+                leave=False,
+                disable=None,
+            ) as bar,
+            self._steps(epoch, progress.step) as steps,
+        ):
+            for step in steps:
+                rate = self._rate.at(epoch, (progress.step + 1) / count)
+                self._step(step, progress.step + 1, rate)
+                progress.step += 1
+                progress.seconds = before + time.perf_counter() - start
+                bar.update(len(step.rows))
+                if interrupt.wanted or self._due():
+                    self._read_losses()
+                    self._write_state()
+                    interrupt.raise_if_wanted()
+        self._read_losses()
+        self._updates.settle()
+        if not all(bool(torch.isfinite(weights).all()) for weights in self.labeler.parameters()):
             raise NcrfError(
                 f"the weights are not finite after epoch {epoch + 1}; {self._what_is_kept()}"
             )
-        return total / len(self._rows), rate
+        progress.seconds = before + time.perf_counter() - start
+        return self._rate.at(epoch, 1.0)
 
-    def _step(self, rows: IntArray, number: int) -> float:
-        """One optimizer step on the sentences ``rows``; their summed loss."""
+    def _steps(self, epoch: int, start: int) -> AbstractContextManager[Iterator[Step]]:
+        """The steps of an epoch; made in a thread of their own where a core is free for it."""
+        device = self.labeler.device
+        if device.type == "cpu" and torch.get_num_threads() >= len(os.sched_getaffinity(0)):
+            return nullcontext(self._feed.steps(epoch, start, device))
+        return ahead(lambda: self._feed.steps(epoch, start, device))
+
+    def _step(self, step: Step, number: int, rate: float) -> None:
+        """One optimizer step; its summed loss is added to the progress, on a GPU later."""
         keys = self.config.training
-        self._optimizer.zero_grad(set_to_none=True)
-        scale = 1.0 / len(rows) if keys.ave_batch_loss else 1.0
-        total = 0.0
-        for piece in self._pieces(rows):
-            batch = make_batch(
-                self.train_set,
-                piece,
-                max_word_length=self.config.corpus.max_word_length,
-                possible=self._possible,
-                replacement=self._replacement,
-                rng=self._rng,
-            ).to(self.labeler.device)
+        self._updates.zero_grad()
+        scale = 1.0 / len(step.rows) if keys.ave_batch_loss else 1.0
+        losses = []
+        for batch in step.batches:
             try:
                 loss = self.labeler.loss(batch)
             except RowError as error:
-                raise self._row_failed(error, batch, rows, number) from error
-            (loss * scale).backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
-        if not np.isfinite(total):
-            raise NcrfError(self._not_finite(rows, number, total))
-        if keys.clip is not None:
-            nn.utils.clip_grad_norm_(self._trainable, keys.clip)
-        self._optimizer.step()
-        return total
+                raise self._row_failed(error, step, batch.index, number) from error
+            (loss * scale if scale != 1.0 else loss).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
+        total = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        norm = self._updates.step(rate)
+        self._unread.append((total, norm, step, number))
+        if total.device.type == "cpu" or len(self._unread) >= _UNREAD_STEPS:
+            self._read_losses()
 
-    def _row_failed(self, error: RowError, batch: Batch, rows: IntArray, number: int) -> NcrfError:
+    def _read_losses(self) -> None:
+        """Add up the losses of the steps since the last time; NcrfError for one not finite."""
+        unread, self._unread = self._unread, []
+        if not unread:
+            return
+        values = torch.stack([torch.stack([x.double(), n.double()]) for x, n, _, _ in unread])
+        for (loss, norm), (_, _, step, number) in zip(values.tolist(), unread, strict=True):
+            if not math.isfinite(loss) or not math.isfinite(norm):
+                what = f"the loss is {loss}"
+                if math.isfinite(loss):
+                    what = f"the norm of the gradient is {norm}"
+                raise NcrfError(self._not_finite(step.rows, number, what))
+            self.progress.loss += loss
+
+    def _row_failed(self, error: RowError, step: Step, index: IntArray, number: int) -> NcrfError:
         """Why the CRF has no answer for a row: numbers that are not finite, or its labels."""
         with torch.no_grad():
-            finite = torch.isfinite(self.labeler(batch)).all()
+            finite = all(bool(torch.isfinite(self.labeler(x)).all()) for x in step.batches)
         if not finite:
-            return NcrfError(self._not_finite(rows, number, float("nan")))
-        line = int(self.train_set.lines[batch.index[error.row]])
+            return NcrfError(self._not_finite(step.rows, number, "the loss is nan"))
+        line = int(self.train_set.lines[index[error.row]])
         return InputError(str(error), file=self.train_set.file, line=line)
 
-    def _pieces(self, rows: IntArray) -> list[IntArray]:
-        lengths = self.train_set.lengths
-        longest = int(lengths[rows].max())
-        if longest * len(rows) <= self.config.training.max_batch_tokens:
-            return [rows]
-        return list(pieces(rows, lengths, self.config.training.max_batch_tokens))
-
-    def _not_finite(self, rows: IntArray, number: int, loss: float) -> str:
+    def _not_finite(self, rows: IntArray, number: int, what: str) -> str:
         lines = ", ".join(str(line) for line in sorted(self.train_set.lines[rows].tolist()))
         return (
-            f"{self.train_set.file}: the loss is {loss} in epoch {self.progress.epoch + 1}, "
+            f"{self.train_set.file}: {what} in epoch {self.progress.epoch + 1}, "
             f"batch {number} (sentences at lines {lines}); {self._what_is_kept()}"
         )
 
@@ -245,42 +266,48 @@ class Trainer:
             return True
         return False
 
+    def _due(self) -> bool:
+        """Whether ``checkpoint_every`` minutes have passed since the state was last written."""
+        minutes = self.config.training.checkpoint_every
+        return minutes is not None and time.monotonic() - self._saved >= 60 * minutes
+
     def _write_state(self) -> None:
         """Write all that resume needs, as one file."""
         self.progress.halvings = self._rate.halvings
         self.progress.epochs_without_rise = self._rate.epochs_without_rise
         tensors = {f"model.{name}": value for name, value in self.labeler.state_dict().items()}
-        tensors |= checkpoint.flatten_optimizer(self._optimizer)
+        tensors |= self._updates.tensors()
         tensors["random.torch"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["random.cuda"] = torch.cuda.get_rng_state()
-        metadata = {
-            "progress": json.dumps(vars(self.progress)),
-            "random.numpy": json.dumps(self._rng.bit_generator.state),
-        }
+        metadata = {"progress": json.dumps(vars(self.progress))}
         folder.write_tensors(self.model_dir / checkpoint.STATE, tensors, metadata)
+        self._saved = time.monotonic()
 
     def restore(self) -> None:
-        """Go back to the last complete epoch of an unfinished training."""
+        """Go back to the last state of an unfinished training that was written."""
         path = self.model_dir / checkpoint.STATE
         tensors, metadata = folder.read_tensors(path), folder.read_metadata(path)
-        if not {"progress", "random.numpy"} <= set(metadata) or "random.torch" not in tensors:
-            raise InputError("is not the state of a training", file=path, remedy="overwrite=True")
-        self.progress = Progress(**json.loads(metadata["progress"]))
+        try:
+            self.progress = Progress(**json.loads(metadata["progress"]))
+            weights = {
+                name.removeprefix("model."): value
+                for name, value in tensors.items()
+                if name.startswith("model.")
+            }
+            self.labeler.load_state_dict(weights)
+            self._updates.restore(tensors)
+            torch.set_rng_state(tensors["random.torch"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                "is not the state of this training", file=path, remedy="overwrite=True"
+            ) from error
         self._rate.halvings = self.progress.halvings
         self._rate.epochs_without_rise = self.progress.epochs_without_rise
-        weights = {
-            name.removeprefix("model."): value
-            for name, value in tensors.items()
-            if name.startswith("model.")
-        }
-        self.labeler.load_state_dict(weights)
-        checkpoint.restore_optimizer(self._optimizer, tensors)
-        self._rng.bit_generator.state = json.loads(metadata["random.numpy"])
-        torch.set_rng_state(tensors["random.torch"])
         if "random.cuda" in tensors and torch.cuda.is_available():
             torch.cuda.set_rng_state(tensors["random.cuda"])
-        logger.info("resumed after epoch %d", self.progress.epoch)
+        where = f", step {self.progress.step}" if self.progress.step else ""
+        logger.info("resumed after epoch %d%s", self.progress.epoch, where)
 
 
 def _unknown_replacement(config: Config, vocabulary: Vocabulary) -> UnknownReplacement | None:
@@ -292,26 +319,3 @@ def _unknown_replacement(config: Config, vocabulary: Vocabulary) -> UnknownRepla
         vocabulary.characters.singletons,
         tuple(alphabet.singletons for alphabet in vocabulary.features.values()),
     )
-
-
-def _history_row(entry: dict[str, Any]) -> str:
-    """An epoch as one row of the table; scores in percent."""
-    dev = entry["dev"]
-    names = ("precision", "recall", "f1", "accuracy")
-    return _table_row(
-        [
-            entry["epoch"],
-            f"{entry['loss']:.4f}",
-            f"{entry['learning_rate']:.2e}",
-            *(f"{100 * dev[name]:.2f}" if dev else "-" for name in names),
-            f"{entry['sentences_per_second']:.0f}",
-            f"{entry['seconds']:.1f}",
-            "best" if dev and entry["best"] else "",
-        ]
-    )
-
-
-def _table_row(cells: Sequence[object]) -> str:
-    return " ".join(
-        f"{cell!s:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)
-    ).rstrip()

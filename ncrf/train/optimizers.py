@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ncrf.config.schema import Training
+from ncrf.model.labeler import Labeler
+from ncrf.train.rowwise import RowAdagrad, RowDecay
 
 Parameters = Iterable[nn.Parameter]
 
 
 def _sgd(parameters: Parameters, keys: Training) -> torch.optim.Optimizer:
     return torch.optim.SGD(
-        parameters, keys.learning_rate, momentum=keys.momentum, weight_decay=keys.l2
+        parameters, keys.learning_rate, momentum=keys.momentum, weight_decay=keys.l2, fused=True
     )
 
 
@@ -26,27 +28,127 @@ def _rmsprop(parameters: Parameters, keys: Training) -> torch.optim.Optimizer:
 
 
 def _without_momentum(
-    cls: Callable[..., torch.optim.Optimizer],
+    cls: Callable[..., torch.optim.Optimizer], **options: bool
 ) -> Callable[[Parameters, Training], torch.optim.Optimizer]:
     def build(parameters: Parameters, keys: Training) -> torch.optim.Optimizer:
-        return cls(parameters, lr=keys.learning_rate, weight_decay=keys.l2)
+        return cls(parameters, lr=keys.learning_rate, weight_decay=keys.l2, **options)
 
     return build
 
 
 _OPTIMIZERS = {
     "sgd": _sgd,
-    "adagrad": _without_momentum(torch.optim.Adagrad),
+    "adagrad": _without_momentum(torch.optim.Adagrad, fused=True),
     "adadelta": _without_momentum(torch.optim.Adadelta),
     "rmsprop": _rmsprop,
-    "adam": _without_momentum(torch.optim.Adam),
-    "adamw": _without_momentum(torch.optim.AdamW),
+    "adam": _without_momentum(torch.optim.Adam, fused=True),
+    "adamw": _without_momentum(torch.optim.AdamW, fused=True),
 }
 
 
-def build_optimizer(parameters: Parameters, keys: Training) -> torch.optim.Optimizer:
-    """The optimizer named by ``optimizer``; ``l2`` is its weight decay (decoupled in AdamW)."""
-    return _OPTIMIZERS[keys.optimizer.lower()](parameters, keys)
+class Updates:
+    """Takes the steps of training: gradients to new weights.
+
+    Large embedding tables are updated row by row, only where a batch uses them, if the optimizer
+    allows that (SGD without momentum, Adagrad) and the weights are on a CPU; everything else is
+    dense. With SGD the decay (``l2``) of a row that is not in use is made up for, so that it is
+    that of the dense update; with Adagrad it acts on the rows of the batch alone.
+    """
+
+    def __init__(self, labeler: Labeler, keys: Training) -> None:
+        self._keys = keys
+        trainable = [weights for weights in labeler.parameters() if weights.requires_grad]
+        name = keys.optimizer.lower()
+        allowed = name == "adagrad" or (
+            name == "sgd" and keys.momentum == 0 and keys.learning_rate * keys.l2 < 1
+        )
+        self._rows: list[nn.Parameter] = []
+        if allowed and labeler.device.type == "cpu":
+            self._rows = labeler.representation.rowwise_gradients()
+        chosen = {id(table) for table in self._rows}
+        self._dense = [weights for weights in trainable if id(weights) not in chosen]
+        self._optimizers: list[torch.optim.Optimizer] = []
+        if self._dense:
+            self._optimizers.append(_OPTIMIZERS[name](self._dense, keys))
+        if self._rows:
+            by_row = torch.optim.SGD if name == "sgd" else RowAdagrad
+            self._optimizers.append(by_row(self._rows, lr=keys.learning_rate))
+        lazily = name == "sgd" and keys.l2 > 0
+        self._decays = [RowDecay(table) for table in self._rows] if lazily else []
+
+    def zero_grad(self) -> None:
+        """Forget the gradient."""
+        for optimizer in self._optimizers:
+            optimizer.zero_grad(set_to_none=True)
+
+    def step(self, rate: float) -> Tensor:
+        """Move the weights along the gradient; returns its norm, ``[]``, before clipping.
+
+        A gradient whose norm is not finite moves nothing on a CPU.
+        """
+        norm = self._clip()
+        if norm.device.type == "cpu" and not math.isfinite(norm.item()):
+            return norm
+        for decay in self._decays:
+            decay.apply(rate * self._keys.l2)
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+        return norm
+
+    def _clip(self) -> Tensor:
+        """The norm of the gradient, which is scaled down to ``clip`` if that is set."""
+        parts = [weights.grad for weights in self._dense if weights.grad is not None]
+        for table in self._rows:
+            if table.grad is not None:
+                table.grad = self._row_gradient(table, table.grad)
+                parts.append(table.grad._values())
+        norms: Sequence[Tensor] = torch._foreach_norm(parts)
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(norms)))
+        if self._keys.clip is not None:
+            torch._foreach_mul_(parts, (self._keys.clip / (norm + 1e-6)).clamp(max=1.0))
+        return norm
+
+    def _row_gradient(self, table: nn.Parameter, grad: Tensor) -> Tensor:
+        """The gradient of a table's rows, each once; Adagrad has its decay in the gradient."""
+        grad = grad.coalesce()
+        if self._keys.l2 > 0 and not self._decays:
+            rows = grad.indices()[0]
+            grad.values().add_(table.detach()[rows], alpha=self._keys.l2)
+        return grad
+
+    def settle(self) -> None:
+        """Let the decay reach all rows: afterwards the weights are those of dense updates."""
+        for decay in self._decays:
+            decay.settle()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a resumed training needs of the optimizers, by name."""
+        found = {
+            f"optimizer.{place}.{number}.{name}": value
+            for place, optimizer in enumerate(self._optimizers)
+            for number, values in optimizer.state_dict()["state"].items()
+            for name, value in values.items()
+            if isinstance(value, Tensor)
+        }
+        for place, decay in enumerate(self._decays):
+            found[f"decay.{place}"] = decay.state()
+        return found
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put the tensors of ``tensors()`` back."""
+        for place, optimizer in enumerate(self._optimizers):
+            state: dict[int, dict[str, Tensor]] = {}
+            prefix = f"optimizer.{place}."
+            for key, value in tensors.items():
+                if key.startswith(prefix):
+                    number, name = key.removeprefix(prefix).split(".", 1)
+                    state.setdefault(int(number), {})[name] = value
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for place, decay in enumerate(self._decays):
+            decay.restore(tensors[f"decay.{place}"])
 
 
 class LearningRate:

@@ -130,7 +130,9 @@ def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_di
     try:
         trainer.run()
     except KeyboardInterrupt:
-        logger.info("interrupted after epoch %d; resume=True goes on", trainer.progress.epoch)
+        progress = trainer.progress
+        where = f" and {progress.step} steps" if progress.step else ""
+        logger.info("interrupted after epoch %d%s; resume=True goes on", progress.epoch, where)
         raise
 
 
@@ -188,7 +190,11 @@ def _refuse_changes(config: Config, model_dir: Path, vocabulary: Vocabulary) -> 
     """ConfigError if an unfinished training is to go on with other keys or another corpus."""
     before, known = folder.read_description(model_dir / folder.TRAINING)
     old, new = before.flat(), config.flat()
-    free = {key.name for key in all_keys() if key.group in _FREE_GROUPS} | {"iteration", "patience"}
+    free = {key.name for key in all_keys() if key.group in _FREE_GROUPS} | {
+        "iteration",
+        "patience",
+        "checkpoint_every",
+    }
     for name in new:
         if name not in free - {"seed", "train_dir"} and old[name] != new[name]:
             raise config.error(

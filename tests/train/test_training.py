@@ -3,7 +3,6 @@
 import json
 import logging
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,7 +11,7 @@ from ncrf.errors import InputError, NcrfError
 from ncrf.model.folder import read_tensors
 from ncrf.train import checkpoint
 from ncrf.train.minibatch import Trainer
-from ncrf.train.optimizers import LearningRate, build_optimizer
+from ncrf.train.optimizers import LearningRate
 from tests.conftest import SAMPLE, small_keys
 
 
@@ -86,10 +85,10 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimi
 
     step = Trainer._step
 
-    def stopping_step(trainer, rows, number):
+    def stopping_step(trainer, batches, number, rate):
         if trainer.progress.epoch == 2 and number == 5:
             raise Stopped
-        return step(trainer, rows, number)
+        return step(trainer, batches, number, rate)
 
     monkeypatch.setattr(Trainer, "_step", stopping_step)
     with pytest.raises(Stopped):
@@ -107,13 +106,13 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimi
 
 
 def test_an_unfinished_training_goes_on_only_as_it_began(tmp_path, monkeypatch):
-    def interrupt(trainer, rows, number):
+    def interrupt(trainer, batches, number, rate):
         raise KeyboardInterrupt
 
     folder = tmp_path / "model"
     step = Trainer._step
     monkeypatch.setattr(
-        Trainer, "_step", lambda t, r, n: (interrupt if t.progress.epoch else step)(t, r, n)
+        Trainer, "_step", lambda t, *x: (interrupt if t.progress.epoch else step)(t, *x)
     )
     with pytest.raises(KeyboardInterrupt):
         Tagger.train(small_keys(folder))
@@ -278,27 +277,6 @@ class TestLearningRate:
         assert rate.at(3, 1.0) == pytest.approx(0.1)
         rate.epoch_done(False)
         assert rate.at(4, 1.0) == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize(
-    ("name", "cls"),
-    [
-        ("sgd", torch.optim.SGD),
-        ("ADAM", torch.optim.Adam),
-        ("AdaGrad", torch.optim.Adagrad),
-        ("adadelta", torch.optim.Adadelta),
-        ("rmsprop", torch.optim.RMSprop),
-        ("AdamW", torch.optim.AdamW),
-    ],
-)
-def test_optimizers_are_found_in_any_case(name, cls):
-    weight = torch.nn.Parameter(torch.ones(2))
-    optimizer = build_optimizer([weight], training_keys(optimizer=name, l2=0.5))
-    assert type(optimizer) is cls
-    assert optimizer.param_groups[0]["weight_decay"] == 0.5
-    weight.grad = torch.tensor([1.0, 0.0])
-    optimizer.step()
-    assert weight[0] < 1.0 and np.isfinite(weight.detach().numpy()).all()
 
 
 class TestOverwrite:
