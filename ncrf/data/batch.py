@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.data.alphabet import PADDING, UNKNOWN
-from ncrf.data.dataset import Dataset, IntArray
+from ncrf.data.dataset import Dataset, FloatArray, IntArray, TypeTable
 
 _POOL = 64  # batches whose sentences are sorted together when bucketing
 
@@ -68,6 +68,53 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class WordTypes:
+    """Distinct words for the network: the fields of this name of a Batch."""
+
+    words: Tensor
+    characters: Tensor
+    character_lengths: Tensor
+    new_rows: Tensor
+    new_vectors: Tensor
+
+    def to(self, device: torch.device) -> WordTypes:
+        """The same words with their tensors on ``device``."""
+        if device.type == "cpu":
+            return self
+        return WordTypes(**{name: value.to(device) for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Padded sentences whose words are given by rows of a table, longest sentence first.
+
+    Shapes:
+        rows: ``[B,L]`` each word's row (any valid one at padding).
+        features: ``[F,B,L]``; mask: ``[B,L]`` True at words; lengths: ``[B]``.
+        allowed: None, or ``[B,L,Y]`` Booleans, the labels that a word may get.
+        index: ``[B]`` each row's sentence number in its window.
+    """
+
+    rows: Tensor
+    features: Tensor
+    mask: Tensor
+    lengths: Tensor
+    allowed: Tensor | None
+    index: IntArray
+
+    def to(self, device: torch.device) -> RowBatch:
+        """The same batch with its tensors on ``device``."""
+        if device.type == "cpu":
+            return self
+        moved = {
+            name: value.to(device, non_blocking=True)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        return RowBatch(**{**vars(self), **moved})
+
+
+@dataclass(frozen=True)
 class UnknownReplacement:
     """Training's way to teach the unknown rows: rare strings are replaced now and then.
 
@@ -107,17 +154,16 @@ def make_batch(
     tokens = dataset.types[place]
     tokens[~mask] = tokens[0, 0] if tokens.size and mask[0, 0] else 0
     types, word_index = np.unique(tokens, return_inverse=True)
-    words = dataset.type_words[types]
-    characters, character_lengths = _characters(dataset, types, max_word_length)
+    table = dataset.type_table
+    words = table.words[types]
+    characters, character_lengths = _characters(table, types, max_word_length)
     features = np.where(mask, dataset.features[:, place], PADDING)
     if replacement is not None and rng is not None:
         words = replacement.apply(words, replacement.words, rng)
         characters = replacement.apply(characters, replacement.characters, rng)
         for ids, once in zip(features, replacement.features, strict=True):
             ids[:] = replacement.apply(ids, once, rng)
-    new_rows = np.flatnonzero(words >= dataset.num_words)
-    new_vectors = dataset.new_vectors[words[new_rows] - dataset.num_words]
-    words = np.where(words >= dataset.num_words, UNKNOWN, words)
+    words, new_rows, new_vectors = _new_words(table, words)
     labels = None
     if dataset.labels is not None:
         first = dataset.label_offsets[rows]
@@ -139,6 +185,52 @@ def make_batch(
     )
 
 
+def make_types(table: TypeTable, types: IntArray, *, max_word_length: int = -1) -> WordTypes:
+    """The distinct words ``types [U]`` of a table, for the network."""
+    words, new_rows, new_vectors = _new_words(table, table.words[types])
+    characters, character_lengths = _characters(table, types, max_word_length)
+    arrays = (words, characters, character_lengths, new_rows, new_vectors)
+    return WordTypes(*map(torch.from_numpy, arrays))
+
+
+def make_row_batch(
+    offsets: IntArray,
+    sentences: IntArray,
+    rows: IntArray,
+    features: IntArray,
+    allowed: tuple[NDArray[np.bool_], IntArray] | None = None,
+) -> RowBatch:
+    """Pad the given ``sentences [B]`` (longest first) of a window of T words in S sentences.
+
+    Sentence s holds the words offsets[s] to offsets[s+1] of ``rows [T]`` and ``features [F,T]``.
+    ``allowed`` has a row ``[*,Y]`` for each word, or for each sentence in classification, and its
+    own offsets.
+    """
+    starts = offsets[sentences]
+    place, mask = _padded_places(starts, offsets[sentences + 1] - starts)
+    return RowBatch(
+        rows=torch.from_numpy(rows[place]),
+        features=torch.from_numpy(np.where(mask, features[:, place], PADDING)),
+        mask=torch.from_numpy(mask),
+        lengths=torch.from_numpy(offsets[sentences + 1] - starts),
+        allowed=None if allowed is None else _padded(*allowed, sentences),
+        index=sentences,
+    )
+
+
+def _padded(values: NDArray[np.bool_], offsets: IntArray, sentences: IntArray) -> Tensor:
+    """``values [*,Y]`` of the given sentences, ``[B,L,Y]``; without a meaning at padding."""
+    starts = offsets[sentences]
+    return torch.from_numpy(values[_padded_places(starts, offsets[sentences + 1] - starts)[0]])
+
+
+def _new_words(table: TypeTable, words: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Word ids ``[U]`` in the alphabet; which of them are new, ``[E]``, and their vectors."""
+    new_rows = np.flatnonzero(words >= table.num_words)
+    new_vectors = table.new_vectors[words[new_rows] - table.num_words]
+    return np.where(words >= table.num_words, UNKNOWN, words), new_rows, new_vectors
+
+
 def _padded_places(starts: IntArray, lengths: IntArray) -> tuple[IntArray, np.ndarray]:
     """Places ``[B,L]`` in a flat array of pieces, and the mask; padding points at place 0."""
     steps = np.arange(max(1, int(lengths.max(initial=0))))
@@ -147,15 +239,15 @@ def _padded_places(starts: IntArray, lengths: IntArray) -> tuple[IntArray, np.nd
 
 
 def _characters(
-    dataset: Dataset, types: IntArray, max_word_length: int
+    table: TypeTable, types: IntArray, max_word_length: int
 ) -> tuple[IntArray, IntArray]:
     """Characters ``[U,W]`` of the given types, and their lengths ``[U]``."""
-    starts = dataset.type_offsets[types]
-    lengths = dataset.type_offsets[types + 1] - starts
+    starts = table.offsets[types]
+    lengths = table.offsets[types + 1] - starts
     if max_word_length > 0:
         lengths = np.minimum(lengths, max_word_length)
     place, mask = _padded_places(starts, lengths)
-    return np.where(mask, dataset.type_characters[place], PADDING), lengths
+    return np.where(mask, table.characters[place], PADDING), lengths
 
 
 def training_batches(

@@ -163,31 +163,93 @@ class ColumnParser:
     def sentences(self, text: TextFile) -> Iterator[Sentence]:
         """Yield the sentences of ``text``; see :class:`CorpusReader`."""
         self._file = text.name
-        separator, width, prefix = "\t", -1, self._comment_prefix
+        lines: list[str] = []  # of the sentence that the block before has begun
+        start = 1
+        blocks = text.blocks()
+        while True:
+            try:
+                first, block = next(blocks)
+            except StopIteration:
+                break
+            except InputError:
+                list(self._paragraph(lines, start))  # a mistake in it stands first in the file
+                raise
+            place = 0
+            while True:
+                try:
+                    end = block.index("", place)
+                except ValueError:
+                    break
+                if not lines:
+                    start = first + place
+                lines += block[place:end]
+                place = end + 1
+                if lines:
+                    yield from self._paragraph(lines, start)
+                    lines = []
+            if not lines:
+                start = first + place
+            lines += block[place:]
+        if lines:
+            yield from self._paragraph(lines, start)
+
+    def _paragraph(self, lines: list[str], start: int) -> Iterator[Sentence]:
+        """The sentences of lines without an empty one among them; mostly it is a single one.
+
+        Plain rows are cut all at once. Where anything else is found - the first row of a file, a
+        comment, a line of spaces, a row at fault - each line is looked at.
+        """
+        layout = self._layout
+        if layout is None or self._keep_rows or self._comment_prefix is not None:
+            yield from self._line_by_line(lines, start)
+            return
+        separator, width = layout.format.separator, layout.width
+        if {line.count(separator) for line in lines} != {width - 1}:
+            yield from self._line_by_line(lines, start)
+            return
+        cells = separator.join(lines).split(separator)
+        if "" in cells or BOUNDARY in cells or not {line[0] for line in lines}.isdisjoint(" \t"):
+            yield from self._line_by_line(lines, start)
+            return
+        labels = cells[layout.label :: width] if layout.label >= 0 else None
+        features = {}
+        if layout.features:
+            numbers = list(range(start, start + len(lines)))
+            for feature in layout.features:
+                features[feature.name] = self._values(
+                    feature, cells[feature.column :: width], numbers
+                )
+        yield Sentence(cells[layout.word :: width], labels, features, self._file, start)
+
+    def _line_by_line(self, lines: list[str], start: int) -> Iterator[Sentence]:
+        separator, width = self._settled()
         rows: list[list[str]] = []
         numbers: list[int] = []
         comments: list[str] = []
-        for first, lines in text.blocks():
-            for number, line in enumerate(lines, first):
-                if not line or (line[0] in " \t" and not line.strip(" \t")):
-                    if rows:
-                        yield self._sentence(rows, numbers, comments)
-                        rows, numbers, comments = [], [], []
-                    continue
-                if prefix is not None and line.startswith(prefix):
-                    if self._keep_rows:
-                        comments.append(line)
-                    continue
-                cells = line.split(separator)
-                if len(cells) != width or "" in cells:
-                    # The first row, a run of spaces, an empty cell, or a row at fault.
-                    cells = self._uncommon_row(line, number, starts=not rows)
-                    if self._layout is not None:
-                        separator, width = self._layout.format.separator, self._layout.width
-                rows.append(cells)
-                numbers.append(number)
+        for number, line in enumerate(lines, start):
+            if line[0] in " \t" and not line.strip(" \t"):
+                if rows:
+                    yield self._sentence(rows, numbers, comments)
+                    rows, numbers, comments = [], [], []
+                continue
+            if self._comment_prefix is not None and line.startswith(self._comment_prefix):
+                if self._keep_rows:
+                    comments.append(line)
+                continue
+            cells = line.split(separator)
+            if len(cells) != width or "" in cells:
+                # The first row, a run of spaces, an empty cell, or a row at fault.
+                cells = self._uncommon_row(line, number, starts=not rows)
+                separator, width = self._settled()
+            rows.append(cells)
+            numbers.append(number)
         if rows:
             yield self._sentence(rows, numbers, comments)
+
+    def _settled(self) -> tuple[str, int]:
+        """Separator and number of cells, none before the first row."""
+        layout = self._layout
+        return ("\t", -1) if layout is None else (layout.format.separator, layout.width)
 
     def _uncommon_row(self, line: str, number: int, starts: bool) -> list[str]:
         """Split and check a row that is not plainly of the settled width."""

@@ -103,9 +103,9 @@ class _Building:
     lengths: array[int] = field(default_factory=lambda: array("q"))
     lines: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, sentence: Sentence, feature_names: tuple[str, ...]) -> None:
+    def add(self, sentence: Sentence, feature_names: tuple[str, ...], labels: bool) -> None:
         self.word_ids.extend(map(self.words.__getitem__, sentence.words))
-        if sentence.labels is not None:
+        if labels and sentence.labels is not None:
             self.label_ids.extend(map(self.labels.__getitem__, sentence.labels))
             self.label_counts.append(len(sentence.labels))
         for name in feature_names:
@@ -124,9 +124,15 @@ class _Building:
 
 
 def intern_corpus(
-    sentences: Iterable[Sentence], file: str, feature_names: tuple[str, ...] | None = None
+    sentences: Iterable[Sentence],
+    file: str,
+    feature_names: tuple[str, ...] | None = None,
+    *,
+    labels: bool = True,
 ) -> InternedCorpus:
     """Number the strings of a corpus in one pass; -DOCSTART- sentences are only counted.
+
+    Without ``labels`` those of the sentences are not looked at.
 
     ``feature_names`` names the feature columns to keep (an InputError names the first sentence
     that lacks one); None takes every column of the first sentence, and raises InputError for a
@@ -143,8 +149,8 @@ def intern_corpus(
         if feature_names is None:
             feature_names = tuple(sentence.features)
             _check_feature_names(feature_names, sentence)
-        building.add(sentence, feature_names)
-    labelled = len(building.label_counts) == len(building.lengths)
+        building.add(sentence, feature_names, labels)
+    labelled = labels and len(building.label_counts) == len(building.lengths)
     return InternedCorpus(
         file=file,
         offsets=offsets_of(_to_numpy(building.lengths)),
@@ -191,17 +197,30 @@ def _to_numpy(values: array[int]) -> IntArray:
 
 
 @dataclass(frozen=True)
+class TypeTable:
+    """Distinct words (*types*) in the ids of one model; K types, C characters of all of them.
+
+    ``words [K]`` word ids; ``characters [C]`` with ``offsets [K+1]``. A word id of ``num_words``
+    (the size of the word alphabet) or above stands for a word that training did not see but the
+    vector file has: its row is ``new_vectors[id - num_words]``.
+    """
+
+    words: IntArray
+    characters: IntArray
+    offsets: IntArray
+    num_words: int
+    new_vectors: FloatArray
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A corpus in the ids of one model's alphabets.
 
     S sentences, T tokens, K types (distinct words), C characters of all types, F features:
     ``offsets [S+1]``, ``lines [S]``, ``types [T]`` (each token's row in the type table),
     ``features [F,T]``, ``labels [T]`` or None with ``label_offsets [S+1]`` (one label a token, or
-    one a sentence in classification). The type table: ``type_words [K]`` word ids,
-    ``type_characters [C]`` character ids with ``type_offsets [K+1]``.
+    one a sentence in classification). ``type_table`` says what the types are.
 
-    A word id of ``num_words`` (the size of the word alphabet) or above stands for a word that
-    training did not see but the vector file has: its row is ``new_vectors[id - num_words]``.
     A label id of ``len(model labels)`` or above is a label that training did not see;
     ``label_strings`` names all of them, the model's first.
     """
@@ -213,11 +232,7 @@ class Dataset:
     features: IntArray
     labels: IntArray | None
     label_offsets: IntArray
-    type_words: IntArray
-    type_characters: IntArray
-    type_offsets: IntArray
-    num_words: int
-    new_vectors: FloatArray
+    type_table: TypeTable
     label_strings: tuple[str, ...]
 
     @property

@@ -19,6 +19,7 @@ from ncrf.data.dataset import (
     InternedColumn,
     InternedCorpus,
     StringTable,
+    TypeTable,
     offsets_of,
 )
 from ncrf.data.partial import is_partial
@@ -121,11 +122,6 @@ class Vocabulary:
         ``new_words`` gives vectors to words that are not in the word alphabet; without it they
         are unknown. Labels that are not in the label alphabet get ids of their own beyond it.
         """
-        normalized = list(map(self.normalize, corpus.words.strings))
-        type_words = self.words.ids(normalized)
-        new_vectors = np.zeros((0, 0), np.float32)
-        if new_words is not None:
-            type_words, new_vectors = self._new_rows(corpus, normalized, type_words, new_words)
         labels, label_strings = None, tuple(self.labels.strings)
         if corpus.labels is not None:
             labels, label_strings = self._label_ids(
@@ -136,27 +132,40 @@ class Vocabulary:
             offsets=corpus.offsets,
             lines=corpus.lines,
             types=corpus.words.ids,
-            features=self._feature_ids(corpus),
+            features=self.encode_features(corpus),
             labels=labels,
             label_offsets=corpus.label_offsets,
-            type_words=type_words,
-            type_characters=self.characters.ids(list(chain.from_iterable(normalized))),
-            type_offsets=offsets_of(np.array(list(map(len, normalized)), np.int64)),
+            type_table=self.encode_types(corpus.words.strings, new_words),
+            label_strings=label_strings,
+        )
+
+    def encode_types(
+        self, words: Sequence[str], new_words: NewWordVectors | None = None
+    ) -> TypeTable:
+        """Distinct words in this model's ids; ``new_words`` as in ``encode``."""
+        normalized = list(map(self.normalize, words))
+        type_words = self.words.ids(normalized)
+        new_vectors = np.zeros((0, 0), np.float32)
+        if new_words is not None:
+            type_words, new_vectors = self._new_rows(words, normalized, type_words, new_words)
+        return TypeTable(
+            words=type_words,
+            characters=self.characters.ids(list(chain.from_iterable(normalized))),
+            offsets=offsets_of(np.array(list(map(len, normalized)), np.int64)),
             num_words=len(self.words),
             new_vectors=new_vectors,
-            label_strings=label_strings,
         )
 
     def _new_rows(
         self,
-        corpus: InternedCorpus,
+        words: Sequence[str],
         normalized: list[str],
         type_words: IntArray,
         new_words: NewWordVectors,
     ) -> tuple[IntArray, FloatArray]:
         """Give types that the alphabet lacks ids beyond it, and their vectors ``[E,D]``."""
         unseen = np.flatnonzero(type_words == UNKNOWN)
-        candidates = [spellings(normalized[i], corpus.words.strings[i]) for i in unseen.tolist()]
+        candidates = [spellings(normalized[i], words[i]) for i in unseen.tolist()]
         rows, found = new_words.rows(candidates)
         type_words = type_words.copy()
         type_words[unseen[found]] = len(self.words) + np.arange(int(found.sum()))
@@ -167,7 +176,7 @@ class Vocabulary:
         ids = np.array([table[label] for label in labels.strings], np.int64)
         return ids[labels.ids], tuple(table.strings())
 
-    def _feature_ids(self, corpus: InternedCorpus) -> IntArray:
+    def encode_features(self, corpus: InternedCorpus) -> IntArray:
         """Feature value ids ``[F,T]`` in the order of the model's feature columns."""
         ids = np.zeros((len(self.features), corpus.num_tokens), np.int64)
         for row, (name, alphabet) in zip(ids, self.features.items(), strict=True):

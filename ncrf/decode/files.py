@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 
 from ncrf.config import Config, log_idle_keys
 from ncrf.data.corpora import open_corpus
+from ncrf.data.sentence import Sentence
 from ncrf.decode.load import load_predictor
+from ncrf.decode.pipeline import in_order, sharing_cores
+from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Wanted
+from ncrf.decode.window import windows
 from ncrf.decode.writers import check_output, classified_line, json_line, open_output, text_block
 from ncrf.errors import ConfigError
 
@@ -33,15 +38,20 @@ def decode_file(decode: Config) -> None:
         spans=as_json,
     )
     reader = open_corpus(config, raw, raw=True, features=tuple(predictor.vocabulary.features))
+
+    def decoded(window: list[Sentence]) -> str:
+        predictions = predictor.predict(window, wanted)
+        if as_json:
+            return "".join(map(json_line, predictions))
+        if config.corpus.sentence_classification:
+            return "".join(map(classified_line, predictions))
+        return "".join([text_block(prediction, reader.separator) for prediction in predictions])
+
     start = time.perf_counter()
-    with open_output(output) as file:
-        for prediction in predictor.stream(reader, wanted):
-            if as_json:
-                file.write(json_line(prediction))
-            elif config.corpus.sentence_classification:
-                file.write(classified_line(prediction))
-            else:
-                file.write(text_block(prediction, reader.separator))
+    threads = _threads(predictor)
+    with open_output(output) as file, sharing_cores(threads):
+        for text in in_order(decoded, windows(reader, nbest or 1), threads):
+            file.write(text)
     seconds = time.perf_counter() - start
     if predictor.lacks_vectors:
         logger.warning(
@@ -58,6 +68,13 @@ def decode_file(decode: Config) -> None:
         reader.sentences / max(seconds, 1e-9),
         "standard output" if output == "-" else output,
     )
+
+
+def _threads(predictor: Predictor) -> int:
+    """How many windows are decoded side by side: one on a GPU, on a CPU one for each core."""
+    if predictor.labeler.device.type != "cpu":
+        return 1
+    return predictor.config.run.threads or len(os.sched_getaffinity(0))
 
 
 def _counted(number: int, what: str) -> str:

@@ -6,39 +6,38 @@ input; within a window, batches hold sentences of like length.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
 from ncrf.crf import NoLabelingError, RowError
-from ncrf.data.alphabet import UNKNOWN
-from ncrf.data.batch import Batch, make_batch, pieces
+from ncrf.data.batch import RowBatch
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import marks_spans, own_scheme
-from ncrf.data.dataset import Dataset, IntArray, InternedCorpus, intern_corpus, line_of_label
-from ncrf.data.features import add_computed_features
+from ncrf.data.dataset import Dataset, IntArray, InternedCorpus
 from ncrf.data.label_tables import span_masks
-from ncrf.data.partial import possible_labels
-from ncrf.data.schemes import PLAIN, convert, scheme_name, spans
+from ncrf.data.schemes import PLAIN, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
+from ncrf.decode.known_words import KnownWords, fill_rows
 from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
 from ncrf.decode.printed import PrintedMarginals
+from ncrf.decode.window import Window, WindowEncoder, windows
+from ncrf.decode.written_labels import WrittenLabels
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
 from ncrf.model.inference_layers import Scores
 from ncrf.model.labeler import Labeler
+from ncrf.model.lookup import Lookup
 
-_WINDOW_TOKENS = 200_000
-_WINDOW_SENTENCES = 20_000
+_SCORED_TOKENS = 200_000  # of a data set, at a time
 
 
 class Predictor:
-    """Runs a trained labeler over sentences."""
+    """Runs a trained labeler over sentences; may be used from several threads."""
 
     def __init__(
         self,
@@ -58,13 +57,14 @@ class Predictor:
         self._batch_size = batch_size
         self.by_spans = marks_spans(config, vocabulary.scheme)
         self.output_scheme = _output_scheme(config, vocabulary)
-        self._printed = PrintedMarginals(
-            vocabulary.labels.strings, self.output_scheme, vocabulary.scheme.delimiter
-        )
-        self._labels = np.array(vocabulary.labels.strings, dtype=object)
-        self._masks = span_masks(
-            vocabulary.labels.strings, vocabulary.scheme.target, vocabulary.scheme.delimiter
-        )
+        labels, scheme = vocabulary.labels.strings, vocabulary.scheme
+        self._printed = PrintedMarginals(labels, self.output_scheme, scheme.delimiter)
+        self._written = WrittenLabels(labels, scheme.target, self.output_scheme, scheme.delimiter)
+        self._labels = np.array(labels, dtype=object)
+        self._masks = span_masks(labels, scheme.target, scheme.delimiter)
+        self._encoder = WindowEncoder(vocabulary, config)
+        self._lock = threading.Lock()
+        self._known: tuple[list[int], Lookup, KnownWords] | None = None
 
     @property
     def lacks_vectors(self) -> bool:
@@ -80,19 +80,45 @@ class Predictor:
     def label_ids(self, dataset: Dataset) -> IntArray:
         """The best labels of an encoded, labelled corpus, as its own are laid out."""
         labels = np.zeros(int(dataset.label_offsets[-1]), np.int64)
+        self.labeler.eval()
+        lookup = Lookup(self.labeler)
         with torch.inference_mode():
-            for batch in self._batches(dataset):
-                scores = self._scores(batch)
-                try:
-                    best = self.labeler.inference.viterbi(scores)
-                except RowError as error:
-                    line = int(dataset.lines[batch.index[error.row]])
-                    raise _row_failed(error, f"{dataset.file}:{line}", forced=False) from error
-                first = dataset.label_offsets[batch.index][:, None]
-                mask = scores.mask.cpu().numpy()
-                place = first + np.arange(mask.shape[1])
-                labels[place[mask]] = best.cpu().numpy()[mask]
+            for start, window in self._scored_windows(dataset, lookup):
+                for batch in self._batches(window):
+                    scores = self._scores(lookup, window, batch)
+                    try:
+                        best = self.labeler.inference.viterbi(scores)
+                    except RowError as error:
+                        line = int(dataset.lines[start + batch.index[error.row]])
+                        place = f"{dataset.file}:{line}"
+                        raise _row_failed(error, place, forced=False) from error
+                    first = dataset.label_offsets[start + batch.index][:, None]
+                    mask = scores.mask.cpu().numpy()
+                    labels[(first + np.arange(mask.shape[1]))[mask]] = best.cpu().numpy()[mask]
         return labels
+
+    def _scored_windows(self, dataset: Dataset, lookup: Lookup) -> Iterator[tuple[int, Window]]:
+        """A data set in windows, each with the number of its first sentence."""
+        start = 0
+        while start < dataset.num_sentences:
+            first = int(dataset.offsets[start])
+            end = int(np.searchsorted(dataset.offsets, first + _SCORED_TOKENS, "right")) - 1
+            end = min(max(end, start + 1), dataset.num_sentences)
+            tokens = slice(first, int(dataset.offsets[end]))
+            types, rows = np.unique(dataset.types[tokens], return_inverse=True)
+            table = torch.empty(len(types), lookup.width, device=lookup.device)
+            longest = self.config.corpus.max_word_length
+            fill_rows(lookup, dataset.type_table, types, table, longest)
+            yield (
+                start,
+                Window(
+                    offsets=dataset.offsets[start : end + 1] - first,
+                    table=table,
+                    rows=rows,
+                    features=dataset.features[:, tokens],
+                ),
+            )
+            start = end
 
     def score(self, dataset: Dataset) -> Score:
         """Score the model on a labelled corpus, by spans or by accuracy."""
@@ -113,96 +139,60 @@ class Predictor:
 
     def stream(self, sentences: Iterable[Sentence], wanted: Wanted) -> Iterator[Prediction]:
         """Predictions in the order of the sentences, with bounded memory."""
-        for window in _windows(sentences, wanted.nbest or 1):
+        for window in windows(sentences, wanted.nbest or 1):
             yield from self.predict(window, wanted)
 
     def predict(self, sentences: Sequence[Sentence], wanted: Wanted) -> list[Prediction]:
         """Predictions for a list of sentences; document boundaries get label O."""
-        dataset = self._encode(sentences)
+        lookup, known = self._lookup()
+        window, unknown = self._encoder.encode(sentences, known)
+        with self._lock:
+            self.unknown_words += unknown
         real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
-        done: list[Prediction] = [_trivial(sentence, wanted) for sentence in sentences]
+        done: list[Prediction | None] = [None] * len(sentences)
         with torch.inference_mode():
             forced = self.config.decoding.forced_labels
-            for batch in self._batches(dataset, forced=forced, nbest=wanted.nbest or 1):
+            for batch in self._batches(window, wanted.nbest or 1):
                 rows = [real[i] for i in batch.index.tolist()]
+                scores = self._scores(lookup, window, batch)
                 try:
-                    found = self._predict_batch(batch, [sentences[row] for row in rows], wanted)
+                    found = self._predict_batch(scores, [sentences[row] for row in rows], wanted)
                 except RowError as error:
                     place = _place(sentences, rows[error.row])
                     raise _row_failed(error, place, forced=forced) from error
                 for row, prediction in zip(rows, found, strict=True):
                     done[row] = prediction
-        return done
+        return [
+            _trivial(sentence, wanted) if prediction is None else prediction
+            for sentence, prediction in zip(sentences, done, strict=True)
+        ]
 
-    def _encode(self, sentences: Sequence[Sentence]) -> Dataset:
-        """The sentences in the model's ids; labels only where they are forced."""
-        computed = [spec.name for spec in self.config.corpus.feature if spec.source]
-        names = tuple(name for name in self.vocabulary.features if name not in computed)
-        file = sentences[0].file if sentences else ""
-        given: Iterable[Sentence] = sentences
-        if not self.config.decoding.forced_labels:
-            given = (replace(sentence, labels=None) for sentence in sentences)
-        corpus = intern_corpus(given, file, names)
-        add_computed_features(corpus, self.config.corpus.feature)
-        # Labels that are given are the model's own: what is known in part cannot be converted.
-        scheme = replace(self.vocabulary.scheme, source=self.vocabulary.scheme.target)
-        dataset = self.vocabulary.encode(corpus, self.new_words, scheme)
-        self.unknown_words += int((dataset.type_words[dataset.types] == UNKNOWN).sum())
-        return dataset
+    def _lookup(self) -> tuple[Lookup, KnownWords]:
+        """The tables of the network as it is now; made anew when its weights have changed."""
+        versions = [weights._version for weights in self.labeler.parameters()]
+        with self._lock:
+            if self._known is None or self._known[0] != versions:
+                self.labeler.eval()
+                lookup = Lookup(self.labeler)
+                longest = self.config.corpus.max_word_length
+                known = KnownWords(lookup, self.vocabulary, self.new_words, longest)
+                self._known = (versions, lookup, known)
+            return self._known[1], self._known[2]
 
-    def _forced(self, dataset: Dataset) -> NDArray[np.bool_]:
-        """What each label of the raw file allows, ``[labels, Y]``."""
-        if dataset.labels is None:
-            raise InputError(
-                "forced_labels=True, but there is no label column",
-                file=dataset.file,
-                remedy="a label or ? for each word",
-            )
-        possible = possible_labels(dataset.label_strings, self.vocabulary.labels)
-        known = np.asarray(possible.any(axis=1))
-        strange = ~known[dataset.labels]
-        if strange.any():
-            place = int(strange.argmax())
-            label = dataset.label_strings[dataset.labels[place]]
-            raise InputError(
-                f"forced_labels=True: {label} is no label of the model",
-                file=dataset.file or None,
-                line=line_of_label(dataset, place) if dataset.file else None,
-                remedy=f"? or one of: {', '.join(self.vocabulary.labels.strings)}",
-            )
-        return possible
-
-    def _batches(
-        self, dataset: Dataset, *, forced: bool = False, nbest: int = 1
-    ) -> Iterator[Batch]:
-        """Batches that cover every sentence that has a word, longest first."""
-        possible = self._forced(dataset) if forced and dataset.num_tokens else None
-        self.labeler.eval()
-        lengths = dataset.lengths
-        rows = np.flatnonzero(lengths > 0)
-        order = rows[np.argsort(-lengths[rows], kind="stable")]
-        size = self._batch_size or max(1, len(order))
+    def _batches(self, window: Window, nbest: int = 1) -> Iterator[RowBatch]:
         # The memory of n-best grows with n: beyond 10 the batches shrink.
         tokens = self.config.decoding.decode_batch_tokens * 10 // max(10, nbest)
-        for start in range(0, len(order), size):
-            for part in pieces(order[start : start + size], lengths, tokens):
-                batch = make_batch(
-                    dataset,
-                    part,
-                    max_word_length=self.config.corpus.max_word_length,
-                    possible=possible,
-                )
-                yield batch.to(self.labeler.device)
+        for batch in window.batches(self._batch_size, tokens):
+            yield batch.to(self.labeler.device)
 
-    def _scores(self, batch: Batch, *, forced: bool = False) -> Scores:
-        allowed = batch.labels if forced else None
-        return Scores(self.labeler(batch), self.labeler.label_mask(batch), allowed)
+    def _scores(self, lookup: Lookup, window: Window, batch: RowBatch) -> Scores:
+        emissions = lookup.emissions(window.table, batch)
+        return Scores(emissions, lookup.label_mask(batch), batch.allowed)
 
     def _predict_batch(
-        self, batch: Batch, sentences: list[Sentence], wanted: Wanted
+        self, scores: Scores, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
-        scores = self._scores(batch, forced=self.config.decoding.forced_labels)
         if wanted.nbest or wanted.probability:
             decoded = inference.decode(scores, max(1, wanted.nbest or 1))
             paths = decoded.labels
@@ -212,13 +202,11 @@ class Predictor:
             paths = inference.viterbi(scores).unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
             counts = [1] * len(sentences)
-        strings = self._labels[paths.cpu().numpy()].tolist()  # [B][N][L]
-        found_spans = self._spans(scores, sentences, strings, wanted)
+        found_spans = self._spans(scores, sentences, paths, wanted)
         lengths = [1 if self.labeler.classify else len(s.words) for s in sentences]
-        written = [
-            [self._output(path[:length]) for path in best[:count]]
-            for best, length, count in zip(strings, lengths, counts, strict=True)
-        ]
+        written = self._written.write(paths.cpu().numpy(), lengths)
+        if len(written[0]) > 1:
+            written = [best[:count] for best, count in zip(written, counts, strict=True)]
         marginals = (
             self._printed_marginals(scores, paths[:, 0], written) if wanted.marginals else None
         )
@@ -257,17 +245,18 @@ class Predictor:
         self,
         scores: Scores,
         sentences: list[Sentence],
-        strings: list[list[list[str]]],
+        paths: Tensor,
         wanted: Wanted,
     ) -> list[list[PredictedSpan]]:
         """The spans of each sentence's best labeling with their exact probabilities."""
         if not wanted.spans or self.vocabulary.scheme.target == PLAIN:
             return [[] for _ in sentences]
         delimiter = self.vocabulary.scheme.delimiter
+        strings = self._labels[paths[:, 0].cpu().numpy()].tolist()
         found = [
             (row, span)
             for row, sentence in enumerate(sentences)
-            for span in spans(strings[row][0][: len(sentence.words)], delimiter)
+            for span in spans(strings[row][: len(sentence.words)], delimiter)
         ]
         probabilities = self.labeler.inference.span_probabilities(
             scores,
@@ -279,13 +268,6 @@ class Predictor:
             text = " ".join(sentences[row].words[span.start : span.end])
             result[row].append(PredictedSpan(span.label, span.start, span.end, text, probability))
         return result
-
-    def _output(self, labels: list[str]) -> list[str]:
-        """Labels of the model's scheme in the output scheme."""
-        scheme = self.vocabulary.scheme
-        if self.output_scheme == scheme.target:
-            return labels
-        return convert(labels, scheme.target, self.output_scheme, scheme.delimiter)
 
 
 def _place(sentences: Sequence[Sentence], number: int) -> str:
@@ -336,18 +318,3 @@ def _trivial(sentence: Sentence, wanted: Wanted) -> Prediction:
         marginals=[1.0] * len(labels) if wanted.marginals else None,
         nbest=[Labeling(labels, 1.0)] if wanted.nbest else None,
     )
-
-
-def _windows(sentences: Iterable[Sentence], nbest: int) -> Iterator[list[Sentence]]:
-    """Lists of sentences that together stay within a bounded number of labels."""
-    most = _WINDOW_TOKENS * 10 // max(10, nbest)
-    window: list[Sentence] = []
-    tokens = 0
-    for sentence in sentences:
-        window.append(sentence)
-        tokens += len(sentence.words)
-        if tokens >= most or len(window) >= _WINDOW_SENTENCES:
-            yield window
-            window, tokens = [], 0
-    if window:
-        yield window

@@ -43,18 +43,22 @@ class Labeler(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Emissions ``[B,L,Y]`` (``[B,1,Y]``); what stands at padding has no meaning."""
-        states = self.representation(batch)
+        return self.emissions(self.representation(batch), batch.mask, batch.lengths)
+
+    def emissions(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
+        """Emissions of words that are represented by ``[B,L,D]``."""
+        states = words
         if self.classify:
-            states = self._pooled(states, batch).unsqueeze(1)
+            states = self._pooled(words, mask, lengths).unsqueeze(1)
         elif self.word_layer is not None:
-            states = self.word_layer(states, batch.mask, batch.lengths)
+            states = self.word_layer(words, mask, lengths)
         emissions: Tensor = self.projection(states)
         return emissions
 
-    def _pooled(self, words: Tensor, batch: Batch) -> Tensor:
+    def _pooled(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         if self.word_layer is None:
-            return masked_maximum(words, batch.mask)
-        return self.word_layer.pool(words, batch.mask, batch.lengths)
+            return masked_maximum(words, mask)
+        return self.word_layer.pool(words, mask, lengths)
 
     def label_mask(self, batch: Batch) -> Tensor:
         """The positions that have a label, ``[B,L]`` (``[B,1]``)."""

@@ -37,19 +37,31 @@ class Recurrent(nn.Module):
         """
         if inputs.is_cuda:
             return self._packed(inputs, lengths)
-        reverse = _reversed_places(lengths, inputs.shape[1])
-        last_place = (lengths - 1).view(-1, 1, 1)
-        states, last = inputs, []
-        for layer in range(self.rnn.num_layers):
+        return self._layers(range(self.rnn.num_layers), inputs, inputs[:, 0], lengths)
+
+    def further_layers(
+        self, states: Tensor, last: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What ``forward`` returns, given what the first layer made of the input; on a CPU."""
+        return self._layers(range(1, self.rnn.num_layers), states, last, lengths)
+
+    def _layers(
+        self, layers: range, states: Tensor, last: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if not layers:
+            return states, last
+        reverse = reversed_places(lengths, states.shape[1])
+        last_place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, self.rnn.hidden_size)
+        for layer in layers:
             forward_states = self._one_way(states, layer, "")
-            last = [forward_states.gather(1, last_place.expand(-1, 1, self.rnn.hidden_size))]
+            last = forward_states.gather(1, last_place).squeeze(1)
             if not self.rnn.bidirectional:
                 states = forward_states
                 continue
-            backward_states = self._one_way(_take_places(states, reverse), layer, "_reverse")
-            last.append(backward_states.gather(1, last_place.expand(-1, 1, self.rnn.hidden_size)))
-            states = torch.cat([forward_states, _take_places(backward_states, reverse)], dim=2)
-        return states, torch.cat(last, dim=2).squeeze(1)
+            backward_states = self._one_way(take_places(states, reverse), layer, "_reverse")
+            last = torch.cat([last, backward_states.gather(1, last_place).squeeze(1)], dim=1)
+            states = torch.cat([forward_states, take_places(backward_states, reverse)], dim=2)
+        return states, last
 
     def _one_way(self, inputs: Tensor, layer: int, suffix: str) -> Tensor:
         """One direction of one layer over the padded rows, ``[B,L,D]`` to ``[B,L,H]``."""
@@ -74,7 +86,7 @@ class Recurrent(nn.Module):
         return states, hidden[-directions:].transpose(0, 1).flatten(1)
 
 
-def _reversed_places(lengths: Tensor, longest: int) -> Tensor:
+def reversed_places(lengths: Tensor, longest: int) -> Tensor:
     """Flat places that reverse each row within its length: ``[B*L]`` into rows of length L."""
     steps = torch.arange(longest, device=lengths.device)
     mirrored = lengths[:, None] - 1 - steps
@@ -82,6 +94,6 @@ def _reversed_places(lengths: Tensor, longest: int) -> Tensor:
     return (within + longest * torch.arange(len(lengths), device=lengths.device)[:, None]).flatten()
 
 
-def _take_places(rows: Tensor, places: Tensor) -> Tensor:
+def take_places(rows: Tensor, places: Tensor) -> Tensor:
     """``rows [B,L,D]`` with their positions permuted by ``places [B*L]``."""
     return rows.flatten(0, 1).index_select(0, places).view_as(rows)

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ncrf.config.schema import Chars, Words
 from ncrf.data.alphabet import PADDING
-from ncrf.data.batch import Batch
+from ncrf.data.batch import Batch, WordTypes
 from ncrf.errors import ConfigError
 from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
 from ncrf.model.dropout import Dropout
@@ -105,27 +105,29 @@ class WordRepresentation(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Word vectors ``[B,L,D]`` of a batch; what stands at padding has no meaning."""
-        parts = []
-        type_parts = self.type_vectors(batch)
-        if type_parts is not None:
-            parts.append(functional.embedding(batch.word_index, type_parts))
-        parts += [
-            embedding(ids)
-            for embedding, ids in zip(self.feature_embeddings, batch.features, strict=True)
-        ]
-        output: Tensor = self.dropout(torch.cat(parts, dim=2) if len(parts) > 1 else parts[0])
+        types = self.type_vectors(batch)
+        words = None if types is None else functional.embedding(batch.word_index, types)
+        output: Tensor = self.dropout(self.with_features(words, batch.features))
         return output
 
-    def type_vectors(self, batch: Batch) -> Tensor | None:
-        """The part that depends on the word alone, ``[U,D]``, for the batch's distinct words."""
+    def with_features(self, words: Tensor | None, features: Tensor) -> Tensor:
+        """Word vectors ``[B,L,D]`` (None: there are none) and those of ``features [F,B,L]``."""
+        parts = [] if words is None else [words]
+        parts += [
+            embedding(ids) for embedding, ids in zip(self.feature_embeddings, features, strict=True)
+        ]
+        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
+
+    def type_vectors(self, types: Batch | WordTypes) -> Tensor | None:
+        """The part that depends on the word alone, ``[U,D]``, for distinct words."""
         parts = []
         if self.word_embedding is not None:
-            vectors = self.word_embedding(batch.words)
-            if len(batch.new_rows):
-                vectors = vectors.index_copy(0, batch.new_rows, batch.new_vectors.to(vectors.dtype))
+            vectors = self.word_embedding(types.words)
+            if len(types.new_rows):
+                vectors = vectors.index_copy(0, types.new_rows, types.new_vectors.to(vectors.dtype))
             parts.append(vectors)
         if self.char_layer is not None:
-            parts.append(self._character_vectors(batch.characters, batch.character_lengths))
+            parts.append(self._character_vectors(types.characters, types.character_lengths))
         return torch.cat(parts, dim=1) if parts else None
 
     def _character_vectors(self, characters: Tensor, lengths: Tensor) -> Tensor:

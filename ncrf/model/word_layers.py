@@ -35,7 +35,7 @@ def masked_maximum(states: Tensor, mask: Tensor) -> Tensor:
 WORD_LAYERS: Registry[WordLayer] = Registry("word_seq_feature")
 
 
-class _WordRecurrent(WordLayer):
+class RecurrentWordLayer(WordLayer):
     """Recurrent network and dropout on its output."""
 
     cell: str
@@ -65,14 +65,14 @@ class _WordRecurrent(WordLayer):
 
 
 @WORD_LAYERS.register("LSTM")
-class WordLSTM(_WordRecurrent):
+class WordLSTM(RecurrentWordLayer):
     """LSTM over the words; ``hidden_dim`` is the width over both directions."""
 
     cell = "LSTM"
 
 
 @WORD_LAYERS.register("GRU")
-class WordGRU(_WordRecurrent):
+class WordGRU(RecurrentWordLayer):
     """GRU over the words; ``hidden_dim`` is the width over both directions."""
 
     cell = "GRU"

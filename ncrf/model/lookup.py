@@ -1,0 +1,62 @@
+"""A labeler for decoding: what depends on a word alone is looked up in a table."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ncrf.data.batch import RowBatch, WordTypes
+from ncrf.model.folded import FoldedRecurrent
+from ncrf.model.labeler import Labeler
+from ncrf.model.word_layers import RecurrentWordLayer
+
+
+class Lookup:
+    """Emissions of sentences whose words are rows of a table that ``rows`` fills.
+
+    A row holds a word's vector with that of its characters or, where a recurrent layer reads it on
+    a CPU, what that comes to at the gates. For evaluation only; the weights are those of the
+    labeler when this is made. The numbers equal the labeler's up to rounding.
+    """
+
+    def __init__(self, labeler: Labeler) -> None:
+        self._labeler = labeler
+        representation, layer = labeler.representation, labeler.word_layer
+        tables = [
+            table.weight.detach()
+            for table in representation.feature_embeddings
+            if isinstance(table, nn.Embedding)
+        ]
+        type_width = representation.output_size - sum(table.shape[1] for table in tables)
+        self._folded: FoldedRecurrent | None = None
+        if isinstance(layer, RecurrentWordLayer) and labeler.device.type == "cpu":
+            self._folded = FoldedRecurrent(layer.recurrent, type_width, tables)
+        self.width = type_width if self._folded is None else self._folded.width
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tables are."""
+        return self._labeler.device
+
+    def rows(self, types: WordTypes) -> Tensor:
+        """The rows ``[U,width]`` of U words."""
+        vectors = self._labeler.representation.type_vectors(types)
+        if vectors is None:
+            vectors = torch.zeros(len(types.words), 0, device=self.device)
+        return vectors if self._folded is None else self._folded.rows(vectors)
+
+    def emissions(self, table: Tensor, batch: RowBatch) -> Tensor:
+        """Emissions ``[B,L,Y]`` (``[B,1,Y]``) as Labeler.forward gives; ``table [K,width]``."""
+        labeler = self._labeler
+        if self._folded is not None:
+            states, last = self._folded(table, batch.rows, batch.features, batch.lengths)
+            emissions: Tensor = labeler.projection(
+                last.unsqueeze(1) if labeler.classify else states
+            )
+            return emissions
+        words = labeler.representation.with_features(table[batch.rows], batch.features)
+        return labeler.emissions(words, batch.mask, batch.lengths)
+
+    def label_mask(self, batch: RowBatch) -> Tensor:
+        """The positions that have a label, ``[B,L]`` (``[B,1]``)."""
+        return batch.mask[:, :1] if self._labeler.classify else batch.mask
