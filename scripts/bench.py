@@ -88,6 +88,7 @@ def parse() -> argparse.Namespace:
     arguments.repeats = arguments.repeats or (3 if peer else 1)
     arguments.measures = set(arguments.only or MEASURES[1:-1])
     arguments.measures |= {"scaling"} if arguments.scaling else set()
+    arguments.scaling_sentences = arguments.train_sentences or TRAIN.sentences
     if arguments.train_sentences is None:
         arguments.train_sentences = _PEER_SENTENCES if peer else TRAIN.sentences
     return arguments
@@ -246,7 +247,7 @@ class Bench:
         size, rows = self._given.batch_size[0], []
         first: Ncrf | None = None
         for scale in self._given.scales:
-            part = scaled(TRAIN, scale * self._given.train_sentences / TRAIN.sentences)
+            part = scaled(TRAIN, scale * self._given.scaling_sentences / TRAIN.sentences)
             path = self._corpus / f"train-{scale}.bio"
             _say(f"scaling: {scale} times, {part.sentences} sentences")
             counts = write_part(part, path)

@@ -139,7 +139,8 @@ def seconds_of_products(labeler: Any) -> float:
     """Seconds a word of the matrix products of word layer and projection, many words at a time."""
     import torch
 
-    layers = [layer for layer in (labeler.word_layer, labeler.projection) if layer is not None]
+    parts = (getattr(labeler, name, None) for name in ("word_layer", "projection"))
+    layers = [layer for layer in parts if layer is not None]
     total = 0.0
     with torch.inference_mode():
         for weights in (w for layer in layers for w in layer.parameters() if w.dim() > 1):

@@ -166,6 +166,7 @@ def test_what_is_measured_by_default(monkeypatch):
     assert plain.train_sentences == 14_041
     compared = parsed(monkeypatch, "--peer", "somewhere", "--scaling")
     assert compared.repeats == 3 and "scaling" in compared.measures
+    assert (compared.train_sentences, compared.scaling_sentences) == (3_000, 14_041)
     assert parsed(monkeypatch, "--only", "decode", "latency").measures == {"decode", "latency"}
 
 
