@@ -60,11 +60,9 @@ def viterbi(
         chain = prepare(
             emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
         )
-        best, _ = _best_beginnings(chain)
-        scores, final = (best[chain.last, chain.row] + chain.end).max(1)
-        scores = scores.masked_fill_(chain.lengths == 0, 0)
+        scores, labels = _best(chain)
         require_finite(chain, scores)
-        labels = chain.restore(_labels(chain, best, final))
+        labels = chain.restore(labels)
         scores = scores.to(chain.result_dtype)
     # Copies, because autograd would refuse the tensors of inference mode.
     return Viterbi(scores.clone(), labels.clone())
@@ -99,9 +97,12 @@ def nbest(
         )
         log_z = scaled.log_partition(chain)
         require_finite(chain, log_z)
-        best, before = _best_beginnings(chain, apart=True)
-        assert before is not None
-        scores, labels = _best_walks_back(chain, best, before, n)
+        if n == 1:
+            scores, labels = (found.unsqueeze(1) for found in _best(chain))
+        else:
+            best, before = _best_beginnings(chain, apart=True)
+            assert before is not None
+            scores, labels = _best_walks_back(chain, best, before, n)
         found = scores > -torch.inf
         labels = labels.masked_fill(~found.unsqueeze(-1), 0)
         labels = chain.restore(labels.transpose(1, 2)).transpose(1, 2)
@@ -109,6 +110,13 @@ def nbest(
         log_probabilities = (scores - log_z.unsqueeze(1)).clamp_max(0).to(chain.result_dtype)
         counts = found.sum(1)
     return NBest(log_probabilities.clone(), labels.clone(), counts.clone())
+
+
+def _best(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Best scores [B], 0 of an empty row, and their labels [B, L]."""
+    best, _ = _best_beginnings(chain)
+    scores, final = (best[chain.last, chain.row] + chain.end).max(1)
+    return scores.masked_fill_(chain.lengths == 0, 0), _labels(chain, best, final)
 
 
 def _best_beginnings(chain: Chain, *, apart: bool = False) -> tuple[Tensor, Tensor | None]:
