@@ -1,7 +1,8 @@
 """Linear-chain conditional random fields, exact and batched; usable without the rest of ncrf."""
 
-from ncrf.crf.chain import Constraints, NoLabelingError, RowError
+from ncrf.crf.constraints import Constraints
 from ncrf.crf.drop_in import CRF
+from ncrf.crf.errors import NoLabelingError, RowError
 from ncrf.crf.expectations import (
     ExpectedCounts,
     entropy,
