@@ -19,6 +19,7 @@ from ncrf.crf.forward_backward import (
     partial_log_prob,
     path_score,
 )
+from ncrf.crf.hmm import HiddenMarkovCRF, ObservationScores, from_hmm
 from ncrf.crf.layer import LinearChainCRF
 from ncrf.crf.sampling import posterior_decode, sample
 from ncrf.crf.spans import SpanMasks, span_probability
@@ -29,15 +30,18 @@ __all__ = [
     "Constraints",
     "ExpectedCounts",
     "ForwardBackward",
+    "HiddenMarkovCRF",
     "LinearChainCRF",
     "NBest",
     "NoLabelingError",
+    "ObservationScores",
     "RowError",
     "SpanMasks",
     "Viterbi",
     "entropy",
     "expected_counts",
     "forward_backward",
+    "from_hmm",
     "kl_divergence",
     "log_partition",
     "log_prob",
