@@ -1,7 +1,8 @@
 """Linear-chain conditional random fields, exact and batched; usable without the rest of ncrf."""
 
-from ncrf.crf.chain import Constraints, NoLabelingError, RowError
+from ncrf.crf.constraints import Constraints
 from ncrf.crf.drop_in import CRF
+from ncrf.crf.errors import NoLabelingError, RowError
 from ncrf.crf.expectations import (
     ExpectedCounts,
     entropy,
@@ -18,6 +19,7 @@ from ncrf.crf.forward_backward import (
     partial_log_prob,
     path_score,
 )
+from ncrf.crf.hmm import HiddenMarkovCRF, ObservationScores, from_hmm
 from ncrf.crf.layer import LinearChainCRF
 from ncrf.crf.sampling import posterior_decode, sample
 from ncrf.crf.spans import SpanMasks, span_probability
@@ -28,15 +30,18 @@ __all__ = [
     "Constraints",
     "ExpectedCounts",
     "ForwardBackward",
+    "HiddenMarkovCRF",
     "LinearChainCRF",
     "NBest",
     "NoLabelingError",
+    "ObservationScores",
     "RowError",
     "SpanMasks",
     "Viterbi",
     "entropy",
     "expected_counts",
     "forward_backward",
+    "from_hmm",
     "kl_divergence",
     "log_partition",
     "log_prob",

@@ -4,7 +4,8 @@ Letters: B rows (sentences), L positions (words), Y labels. A labeling ``y`` of 
 
     start[y_1] + sum_t emissions[t, y_t] + sum_t transitions[y_(t-1), y_t] + end[y_n]
 
-and a score of minus infinity says that a labeling is impossible.
+and, where there are ``pair_scores`` [B, L-1, Y, Y], those of its label pairs at their positions. A
+score of minus infinity says that a labeling is impossible.
 """
 
 from __future__ import annotations
@@ -12,36 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-
-class RowError(ValueError):
-    """An input row that has no answer; ``row`` and ``position`` say where in the batch."""
-
-    def __init__(self, what: str, row: int, position: int | None = None) -> None:
-        """Builds the message ``row R, position P: what``; positions count from 0."""
-        self.row = row
-        self.position = position
-        place = f"row {row}" if position is None else f"row {row}, position {position}"
-        super().__init__(f"{place}: {what}")
-
-
-class NoLabelingError(RowError):
-    """A row for which every labeling has a score of minus infinity."""
-
-
-class Constraints(NamedTuple):
-    """Legal first labels [Y], label pairs [Y, Y] (from, to) and last labels [Y]; True is legal.
-
-    Fields may be Boolean tensors, numpy arrays or nested lists.
-    """
-
-    start: Any
-    transitions: Any
-    end: Any
+from ncrf.crf.constraints import as_constraints
+from ncrf.crf.errors import NoLabelingError, RowError
 
 
 @dataclass(frozen=True)
@@ -51,7 +29,8 @@ class Chain:
     Attributes:
         emissions: [B, L, Y] in the working type, minus infinity where a label is not allowed;
             L is at least 1.
-        transitions: [Y, Y] or [B, L-1, Y, Y] (the pair of positions t and t+1).
+        transitions: [Y, Y] or [B, L-1, Y, Y] (the pair of positions t and t+1), pair scores
+            included; 0 where a row has no position t+1.
         start: [Y].
         end: [Y].
         lengths: [B].
@@ -169,6 +148,7 @@ def prepare(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
     fast: bool = False,
 ) -> Chain:
     """Checks the inputs and gives them as a Chain.
@@ -182,16 +162,19 @@ def prepare(
         mask: [B, L], any pattern, nonzero where there is a word; None for all.
         allowed: [B, L, Y], nonzero where a label is possible at a position; None for all.
         constraints: start [Y], transitions [Y, Y] and end [Y], True where legal; None for all.
+        pair_scores: [B, L-1, Y, Y], added to the transitions, position by position; None for zeros.
         fast: compute in float32 on a CPU, unless an input is float64.
 
     Raises:
-        TypeError: emissions or transitions are not of a floating type.
+        TypeError: emissions, transitions or pair scores are not of a floating type.
         ValueError: a shape does not fit.
     """
-    _check_scores(emissions, transitions, start, end)
+    _check_scores(emissions, transitions, start, end, pair_scores)
     batch, width, labels = emissions.shape
     result = torch.promote_types(emissions.dtype, transitions.dtype)
     result = torch.promote_types(result, torch.float32)
+    if pair_scores is not None:
+        result = torch.promote_types(result, pair_scores.dtype)
     # On a GPU the recursions wait for kernel launches, not for arithmetic, and float64 is out of
     # reach of TF32 and autocast.
     in_float32 = fast and result == torch.float32 and emissions.device.type != "cuda"
@@ -208,6 +191,10 @@ def prepare(
         start = start.masked_fill(~legal.start, -torch.inf)
         end = end.masked_fill(~legal.end, -torch.inf)
         transitions = transitions.masked_fill(~legal.transitions, -torch.inf)
+    if pair_scores is not None and pair_scores.numel():
+        converted = pair_scores.to(scores)
+        add = converted.add if converted is pair_scores else converted.add_
+        transitions = add(transitions)
     if allowed is not None:
         if allowed.shape != emissions.shape:
             raise ValueError(f"allowed is {_shape(allowed)}, emissions are {_shape(emissions)}")
@@ -218,9 +205,8 @@ def prepare(
     lengths, valid, order, any_empty = _layout(mask, scores)
     if order is not None:
         scores = scores.gather(1, order.unsqueeze(-1).expand_as(scores))
-        if transitions.dim() == 4:
-            into = (order[:, 1:] - 1).clamp_min(0)
-            transitions = transitions.gather(1, into[..., None, None].expand_as(transitions))
+    if transitions.dim() == 4:
+        transitions = _align_pairs(transitions, valid, order, fresh=pair_scores is not None)
     if any_empty:
         # Whatever stands in an empty row must not meet the arithmetic.
         scores = scores.masked_fill((lengths == 0)[:, None, None], 0)
@@ -229,16 +215,21 @@ def prepare(
     return Chain(scores, transitions, start, end, lengths, last, row, valid, order, width, result)
 
 
-def as_constraints(constraints: Sequence[Any], labels: int, device: torch.device) -> Constraints:
-    """Three array-likes as Boolean tensors [Y], [Y, Y], [Y]; ValueError for other shapes."""
-    if len(constraints) != 3:
-        raise ValueError("constraints are three arrays: start [Y], transitions [Y, Y], end [Y]")
-    tensors = [x if isinstance(x, Tensor) else torch.tensor(x) for x in constraints]
-    start, transitions, end = (x.to(device=device, dtype=torch.bool) for x in tensors)
-    _expect("constraints.start", start, (labels,))
-    _expect("constraints.transitions", transitions, (labels, labels))
-    _expect("constraints.end", end, (labels,))
-    return Constraints(start, transitions, end)
+def _align_pairs(pairs: Tensor, valid: Tensor, order: Tensor | None, *, fresh: bool) -> Tensor:
+    """Scores [B, L-1, Y, Y] of label pairs in left-aligned rows; 0 where there is no later word.
+
+    ``fresh`` tensors, which nobody else holds, may be written to: these are the largest by far.
+    """
+    if order is not None:
+        into = (order[:, 1:] - 1).clamp_min(0)
+        pairs, fresh = pairs.gather(1, into[..., None, None].expand_as(pairs)), True
+    padding = ~valid[:, 1:, None, None]
+    if not bool(padding.any()):
+        return pairs
+    if not fresh:
+        return pairs.masked_fill(padding, 0)
+    with torch.no_grad():  # no total depends on padding, so its gradient is 0 without a record
+        return pairs.masked_fill_(padding, 0)
 
 
 def align_labels(chain: Chain, labels: Tensor) -> Tensor:
@@ -283,6 +274,8 @@ def require_finite(chain: Chain, totals: Tensor) -> None:
         value = chain.emissions[row, position, label].item()
         place = chain.input_position(row, position)
         raise RowError(f"emission of label {label} is {value}", row, place)
+    if not chain.shared:
+        _require_pairs(chain)
     for name, scores in (
         ("transitions", chain.transitions),
         ("start", chain.start),
@@ -292,6 +285,16 @@ def require_finite(chain: Chain, totals: Tensor) -> None:
             raise ValueError(f"{name} hold NaN or plus infinity")
     row = int((~torch.isfinite(totals)).nonzero()[0])
     raise NoLabelingError("no labeling is possible, all have a score of minus infinity", row)
+
+
+def _require_pairs(chain: Chain) -> None:
+    """Raises RowError with the place of a pair score that is NaN or plus infinity."""
+    broken = ~(chain.transitions < torch.inf)
+    if bool(broken.any()):
+        row, position, before, label = (int(i) for i in broken.nonzero()[0])
+        value = chain.transitions[row, position, before, label].item()
+        place = chain.input_position(row, position + 1)
+        raise RowError(f"score of label {label} after label {before} is {value}", row, place)
 
 
 def _layout(mask: Tensor | None, scores: Tensor) -> tuple[Tensor, Tensor, Tensor | None, bool]:
@@ -309,7 +312,11 @@ def _layout(mask: Tensor | None, scores: Tensor) -> tuple[Tensor, Tensor, Tensor
 
 
 def _check_scores(
-    emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None,
+    end: Tensor | None,
+    pair_scores: Tensor | None,
 ) -> None:
     if not emissions.is_floating_point() or not transitions.is_floating_point():
         kinds = f"{emissions.dtype} and {transitions.dtype}"
@@ -321,6 +328,10 @@ def _check_scores(
     if transitions.shape not in ((labels, labels), by_position):
         expected = f"[{labels}, {labels}] or {list(by_position)}"
         raise ValueError(f"transitions are {_shape(transitions)}, expected {expected}")
+    if pair_scores is not None:
+        if not pair_scores.is_floating_point():
+            raise TypeError(f"pair_scores are {pair_scores.dtype}, expected a floating type")
+        _expect("pair_scores", pair_scores, by_position)
     for name, edge in (("start", start), ("end", end)):
         if edge is not None:
             _expect(name, edge, (labels,))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.crf.forward_backward import log_prob
-from ncrf.crf.layer import reduce
+from ncrf.crf.reduction import reduce
 from ncrf.crf.viterbi import viterbi
 
 

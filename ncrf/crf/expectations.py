@@ -43,6 +43,7 @@ def pairwise_marginals(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """P(y_t, y_t+1 | x) [B, L-1, Y, Y] at entry t; 0 where t+1 is masked.
 
@@ -50,7 +51,10 @@ def pairwise_marginals(
     Args and errors as log_partition.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     vectors = chain_vectors(chain)
     batch, width, labels = chain.emissions.shape
@@ -74,11 +78,12 @@ def expected_counts(
     weights: Tensor | None = None,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> ExpectedCounts:
     """Expected counts of state and transition features under P(y | x).
 
     Args:
-        emissions: with transitions, start, end, mask, allowed and constraints as in log_partition.
+        emissions: with what follows it, and the other scores and restrictions, as in log_partition.
         transitions: likewise.
         start: likewise.
         end: likewise.
@@ -89,13 +94,17 @@ def expected_counts(
             the rows apart.
         allowed: likewise.
         constraints: likewise.
+        pair_scores: likewise.
 
     Raises:
         ValueError: as log_partition; features or weights do not fit; with the row (RowError) if it
             has no possible labeling.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     vectors = chain_vectors(chain)
     marginals = vectors.marginals(chain)
@@ -122,6 +131,7 @@ def entropy(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """Entropy [B] of P(y | x) in nats; 0 for an empty row. Args and errors as log_partition.
 
@@ -129,7 +139,10 @@ def entropy(
     which, unlike log Z minus the expected score, loses no digits when scores are large.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     vectors = chain_vectors(chain)
     total = -_expectation(chain, vectors, lambda t: _log_conditional(chain, vectors, t))
@@ -147,7 +160,7 @@ def kl_divergence(
     """Kullback-Leibler divergence [B] of one chain from another, in nats; infinite where due.
 
     Args:
-        scores: emissions, transitions and perhaps start and end of the distribution P.
+        scores: emissions, transitions and perhaps start, end and pair scores of the distribution P.
         other: those of the distribution Q, in KL(P || Q).
         mask: [B, L] or None, for both.
         allowed: [B, L, Y] or None, for both.
@@ -160,12 +173,13 @@ def kl_divergence(
     for emissions, transitions, *edges in (scores, other):
         if emissions is None or transitions is None:
             raise ValueError("a chain needs emissions and transitions")
-        start, end = [*edges, None, None][:2]
+        start, end, pair_scores = [*edges, None, None, None][:3]
         chains.append(
             prepare(
                 *(emissions, transitions, start, end, mask),
                 allowed=allowed,
                 constraints=constraints,
+                pair_scores=pair_scores,
             )
         )
     p, q = chains

@@ -35,12 +35,17 @@ def path_score(
     mask: Tensor | None = None,
     *,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """Score [B] of the given labelings: start + emissions + transitions + end.
 
     Args and errors as in :func:`log_prob`, but an impossible labeling scores minus infinity.
     """
-    chain = prepare(emissions, transitions, start, end, mask, constraints=constraints)
+    chain = prepare(
+        *(emissions, transitions, start, end, mask),
+        constraints=constraints,
+        pair_scores=pair_scores,
+    )
     return chain_path_score(chain, align_labels(chain, labels)).to(chain.result_dtype)
 
 
@@ -53,6 +58,7 @@ def log_partition(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """log Z [B], the logarithm of the sum of exp(score) over all labelings of each row.
 
@@ -66,11 +72,14 @@ def log_partition(
         mask: [B, L], any pattern; masked positions are as if they were not there.
         allowed: [B, L, Y]; the sum is over labelings that keep to it.
         constraints: legal first labels [Y], pairs [Y, Y] and last labels [Y].
+        pair_scores: [B, L-1, Y, Y] or None for zeros; entry t is added to the transitions from
+            position t to t+1. Where the mask has holes, it belongs to the pair of t+1 and the word
+            before it; entries that lead to a masked position, or to a row's first word, are unused.
 
     Raises:
         ValueError: a shape does not fit; a score is NaN or plus infinity.
     """
-    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints)
+    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints, pair_scores)
     log_z = chain_log_partition(chain)
     require_finite(chain, log_z.detach().masked_fill(log_z == -torch.inf, 0))
     return log_z.to(chain.result_dtype)
@@ -86,6 +95,7 @@ def log_prob(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """log P(labels | x) [B], the log-likelihood of the given labelings; 0 for an empty row.
 
@@ -98,13 +108,14 @@ def log_prob(
         mask: [B, L], any pattern; masked positions are as if they were not there.
         allowed: [B, L, Y]; the probability is conditional on labelings that keep to it.
         constraints: legal first labels [Y], pairs [Y, Y] and last labels [Y]; likewise.
+        pair_scores: [B, L-1, Y, Y], scores of label pairs by position, or None; see log_partition.
 
     Raises:
         TypeError: emissions are not floating, or labels not integers.
         ValueError: a shape does not fit; a score is NaN or plus infinity; with the row and position
             (RowError) a label is out of range or the labeling impossible.
     """
-    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints)
+    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints, pair_scores)
     return chain_log_prob(chain, labels).to(chain.result_dtype)
 
 
@@ -118,6 +129,7 @@ def partial_log_prob(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """Log of the total probability [B] of all labelings that agree with partial labels.
 
@@ -131,14 +143,16 @@ def partial_log_prob(
         mask: [B, L] or None.
         allowed: [B, L, Y] or None.
         constraints: three Boolean arrays or None.
+        pair_scores: [B, L-1, Y, Y] or None.
 
     Raises:
         ValueError: as log_prob; with the row (RowError) if no labeling agrees.
     """
-    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints)
+    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints, pair_scores)
     if allowed is not None:
         possible = possible.bool() & allowed.bool()
-    agreeing = _for_loss(emissions, transitions, start, end, mask, possible, constraints)
+    limits = (possible, constraints, pair_scores)
+    agreeing = _for_loss(emissions, transitions, start, end, mask, *limits)
     total, part = chain_log_partition(chain), chain_log_partition(agreeing)
     require_finite(chain, total.detach())
     require_finite(agreeing, part.detach())
@@ -154,6 +168,7 @@ def forward_backward(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> ForwardBackward:
     """Logarithms of the forward and backward vectors.
 
@@ -162,7 +177,10 @@ def forward_backward(
     logsumexp(alpha + beta) = log_partition. Both are 0 at masked positions. Args as log_partition.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     found = chain_vectors(chain)
     alpha, beta = chain.restore(found.alpha), chain.restore(found.beta)
@@ -179,6 +197,7 @@ def marginals(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """P(y_t | x) [B, L, Y]; 0 at masked positions. Args as log_partition.
 
@@ -186,7 +205,10 @@ def marginals(
         ValueError: as log_partition; with the row (RowError) if it has no possible labeling.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     if chain.requires_grad:
         return chain.restore(chain_vectors(chain).marginals(chain)).to(chain.result_dtype)
@@ -203,13 +225,15 @@ def _for_loss(
     mask: Tensor | None,
     allowed: Tensor | None,
     constraints: Sequence[Any] | None,
+    pair_scores: Tensor | None,
 ) -> Chain:
     """The inputs as a chain that is fast where a gradient is asked for and exact where not."""
-    scores = (emissions, transitions, start, end)
+    scores = (emissions, transitions, start, end, pair_scores)
     trained = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in scores)
     return prepare(
         *(emissions, transitions, start, end, mask),
         allowed=allowed,
         constraints=constraints,
+        pair_scores=pair_scores,
         fast=trained,
     )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ncrf.crf.chain import Constraints, as_constraints
+from ncrf.crf.constraints import Constraints, as_constraints
 from ncrf.crf.expectations import ExpectedCounts, entropy, expected_counts, pairwise_marginals
 from ncrf.crf.forward_backward import (
     ForwardBackward,
@@ -19,33 +19,12 @@ from ncrf.crf.forward_backward import (
     partial_log_prob,
     path_score,
 )
+from ncrf.crf.reduction import reduce
 from ncrf.crf.sampling import posterior_decode, sample
 from ncrf.crf.spans import SpanMasks, span_probability
 from ncrf.crf.viterbi import NBest, nbest, viterbi
 
 Result = TypeVar("Result")
-
-REDUCTIONS = ("none", "sum", "mean", "token_mean")
-
-
-def reduce(rows: Tensor, mask: Tensor | None, width: int, reduction: str) -> Tensor:
-    """Log-likelihoods [B] as they are, or their sum, or that by rows or by words.
-
-    Raises:
-        ValueError: reduction is not one of REDUCTIONS.
-    """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction is {reduction!r}, expected one of {', '.join(REDUCTIONS)}")
-    if reduction == "none":
-        return rows
-    total = rows.sum()
-    if reduction == "sum":
-        return total
-    if reduction == "mean":
-        return total / max(len(rows), 1)
-    if mask is None:
-        return total / max(len(rows) * width, 1)
-    return total / mask.bool().sum().clamp_min(1)
 
 
 class LinearChainCRF(nn.Module):
@@ -54,7 +33,9 @@ class LinearChainCRF(nn.Module):
     All methods take emissions [B, L, Y] and a mask [B, L] of any pattern (None: every position is a
     word), and two restrictions that make other labelings impossible, in all that is computed:
     ``allowed`` [B, L, Y], possible labels by position; and ``constraints``, legal first labels [Y],
-    pairs [Y, Y] and last labels [Y], in place of those given at construction.
+    pairs [Y, Y] and last labels [Y], in place of those given at construction. ``pair_scores``
+    [B, L-1, Y, Y] are added to the transitions: entry t to those from position t to t+1, or, where
+    the mask has holes, to those from the word before position t+1.
     """
 
     def __init__(self, num_labels: int, constraints: Sequence[Any] | None = None) -> None:
@@ -94,6 +75,7 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """Log-likelihood of labels, to be maximized.
 
@@ -106,6 +88,7 @@ class LinearChainCRF(nn.Module):
                 words.
             allowed: [B, L, Y] or None.
             constraints: three Boolean arrays or None.
+            pair_scores: [B, L-1, Y, Y] or None.
 
         Raises:
             TypeError: emissions are not floating, or labels not integers.
@@ -120,6 +103,7 @@ class LinearChainCRF(nn.Module):
             mask,
             allowed=allowed,
             constraints=self._legal(constraints),
+            pair_scores=pair_scores,
         )
         return reduce(rows, mask, emissions.shape[1], reduction)
 
@@ -130,9 +114,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """The best labeling of each row, labels [B, L]; 0 at masked positions."""
-        return self._call(viterbi, emissions, mask, allowed, constraints).labels
+        return self._call(viterbi, emissions, mask, allowed, constraints, pair_scores).labels
 
     def nbest(
         self,
@@ -142,9 +127,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> NBest:
         """The n best labelings: (log_probabilities [B, N], labels [B, N, L], counts [B])."""
-        return self._call(nbest, emissions, mask, allowed, constraints, n=n)
+        return self._call(nbest, emissions, mask, allowed, constraints, pair_scores, n=n)
 
     def marginals(
         self,
@@ -153,9 +139,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """P(y_t | x) [B, L, Y]; 0 at masked positions."""
-        return self._call(marginals, emissions, mask, allowed, constraints)
+        return self._call(marginals, emissions, mask, allowed, constraints, pair_scores)
 
     def log_partition(
         self,
@@ -164,9 +151,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """log Z [B]."""
-        return self._call(log_partition, emissions, mask, allowed, constraints)
+        return self._call(log_partition, emissions, mask, allowed, constraints, pair_scores)
 
     def log_prob(
         self,
@@ -176,10 +164,17 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """log P(labels | x) [B]."""
         return self.forward(
-            emissions, labels, mask, "none", allowed=allowed, constraints=constraints
+            emissions,
+            labels,
+            mask,
+            "none",
+            allowed=allowed,
+            constraints=constraints,
+            pair_scores=pair_scores,
         )
 
     def forward_backward(
@@ -189,9 +184,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> ForwardBackward:
         """Logarithms of the forward and backward vectors [B, L, Y] and of Z [B]."""
-        return self._call(forward_backward, emissions, mask, allowed, constraints)
+        return self._call(forward_backward, emissions, mask, allowed, constraints, pair_scores)
 
     def pairwise_marginals(
         self,
@@ -200,9 +196,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """P(y_t, y_t+1 | x) [B, L-1, Y, Y]."""
-        return self._call(pairwise_marginals, emissions, mask, allowed, constraints)
+        return self._call(pairwise_marginals, emissions, mask, allowed, constraints, pair_scores)
 
     def expected_counts(
         self,
@@ -213,6 +210,7 @@ class LinearChainCRF(nn.Module):
         weights: Tensor | None = None,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> ExpectedCounts:
         """Expected counts of state and transition features; features [B, L, F], weights [B]."""
         return self._call(
@@ -221,6 +219,7 @@ class LinearChainCRF(nn.Module):
             mask,
             allowed,
             constraints,
+            pair_scores,
             features=features,
             weights=weights,
         )
@@ -232,9 +231,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """The label of the highest marginal at each position, [B, L]."""
-        return self._call(posterior_decode, emissions, mask, allowed, constraints)
+        return self._call(posterior_decode, emissions, mask, allowed, constraints, pair_scores)
 
     def entropy(
         self,
@@ -243,9 +243,10 @@ class LinearChainCRF(nn.Module):
         *,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """Entropy [B] of P(y | x) in nats."""
-        return self._call(entropy, emissions, mask, allowed, constraints)
+        return self._call(entropy, emissions, mask, allowed, constraints, pair_scores)
 
     def sample(
         self,
@@ -256,9 +257,12 @@ class LinearChainCRF(nn.Module):
         generator: torch.Generator | None = None,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """n labelings [B, n, L] of each row, drawn from P(y | x)."""
-        return self._call(sample, emissions, mask, allowed, constraints, n=n, generator=generator)
+        return self._call(
+            sample, emissions, mask, allowed, constraints, pair_scores, n=n, generator=generator
+        )
 
     def span_probability(
         self,
@@ -272,6 +276,7 @@ class LinearChainCRF(nn.Module):
         masks: SpanMasks,
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """Probability [K] of each span [starts, ends) of rows; see spans.span_probability."""
         return self._call(
@@ -280,6 +285,7 @@ class LinearChainCRF(nn.Module):
             mask,
             allowed,
             constraints,
+            pair_scores,
             rows=rows,
             starts=starts,
             ends=ends,
@@ -294,11 +300,17 @@ class LinearChainCRF(nn.Module):
         mask: Tensor | None = None,
         *,
         constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
     ) -> Tensor:
         """Score [B] of the given labelings."""
-        legal = self._legal(constraints)
-        emissions = self._checked(emissions)
-        return path_score(emissions, labels, *self._scores(), mask, constraints=legal)
+        return path_score(
+            self._checked(emissions),
+            labels,
+            *self._scores(),
+            mask,
+            constraints=self._legal(constraints),
+            pair_scores=pair_scores,
+        )
 
     def _call(
         self,
@@ -307,11 +319,12 @@ class LinearChainCRF(nn.Module):
         mask: Tensor | None,
         allowed: Tensor | None,
         constraints: Sequence[Any] | None,
+        pair_scores: Tensor | None,
         **options: Any,
     ) -> Result:
-        legal = self._legal(constraints)
+        limits = {"allowed": allowed, "constraints": self._legal(constraints)}
         scores = (self._checked(emissions), *self._scores())
-        return function(*scores, mask, allowed=allowed, constraints=legal, **options)
+        return function(*scores, mask, pair_scores=pair_scores, **limits, **options)
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.transitions, self.start_transitions, self.end_transitions

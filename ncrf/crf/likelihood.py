@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ncrf.crf import scaled
-from ncrf.crf.chain import Chain, RowError, align_labels, require_finite, widest
+from ncrf.crf.chain import Chain, align_labels, require_finite, widest
+from ncrf.crf.errors import RowError
 from ncrf.crf.log_space import LogVectors, log_vectors
 
 
@@ -113,13 +114,13 @@ def _log_likelihood(chain: Chain, labels: Tensor | None) -> Tensor:
 
 
 def _add_pairs(counts: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-    """Adds weights [B, L-1] at the labels' pairs to counts [Y, Y] or [B, L-1, Y, Y]."""
+    """Adds weights [B, L-1] at the labels' pairs to counts [Y, Y] or, in place, [B, L-1, Y, Y]."""
     size = counts.shape[-1]
     pairs = labels[:, :-1] * size + labels[:, 1:]
     if counts.dim() == 2:
         counts = counts.flatten().index_add(0, pairs.flatten(), weights.flatten())
         return counts.view(size, size)
-    return counts.flatten(2).scatter_add(2, pairs.unsqueeze(-1), weights.unsqueeze(-1))
+    return counts.flatten(2).scatter_add_(2, pairs.unsqueeze(-1), weights.unsqueeze(-1))
 
 
 def _step_scores(chain: Chain, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -25,6 +25,7 @@ def sample(
     generator: torch.Generator | None = None,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """n independent labelings [B, n, L] of each row, drawn from P(y | x); 0 at masked positions.
 
@@ -38,7 +39,10 @@ def sample(
     if n < 1:
         raise ValueError(f"n is {n}, expected 1 or more")
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     into = chain.emissions + chain_vectors(chain).beta
     batch, width, labels = into.shape
@@ -68,6 +72,7 @@ def posterior_decode(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """The label of the highest marginal at each position, [B, L]; 0 at masked positions.
 
@@ -75,6 +80,9 @@ def posterior_decode(
     impossible. Args and errors as marginals.
     """
     found = marginals(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     return found.argmax(2)

@@ -13,7 +13,6 @@ if it was in float32, else in log space.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -23,6 +22,7 @@ from torch import Tensor
 from ncrf.crf.chain import Chain, widest
 from ncrf.crf.log_space import LogPosterior, LogVectors, log_vectors
 from ncrf.crf.scan import pays, scan
+from ncrf.crf.walk import interval_of, multiplication, walk
 
 
 class _Bounds(NamedTuple):
@@ -41,8 +41,6 @@ _BOUNDS = {
     torch.float32: _Bounds(1e-20, 1e-10, 1e-12),
     torch.float64: _Bounds(1e-150, 1e-150, 1e-100),
 }
-_LARGEST_GROWTH = 1e8
-_LONGEST_INTERVAL = 4
 
 
 class Posterior(Protocol):
@@ -128,7 +126,8 @@ class _ScaledPosterior:
                 counts = left.flatten(0, 1).t() @ self.right.flatten(0, 1)
             counts *= self.weights
         else:
-            counts = (left.unsqueeze(-1) * self.right.unsqueeze(-2)).transpose(0, 1) * self.weights
+            left, right = left.transpose(0, 1), self.right.transpose(0, 1)
+            counts = (left.unsqueeze(-1) * right.unsqueeze(-2)).mul_(self.weights)
         if self.redone is not None:
             rows, again = self.redone
             more = again.pair_counts(weights[rows]).to(counts.dtype)
@@ -196,49 +195,20 @@ def _run(chain: Chain, directions: int) -> _Pass:
     before, after = torch.empty_like(likely), torch.empty_like(likely)
     before[0] = edges[:directions].unsqueeze(1)
     torch.mul(before[0], likely[0], out=after[0])
-    matrices = chain.steps_of_pairs(weights, steps)
-    matrices = matrices[:directions] if chain.shared else matrices[:, :directions]
     with torch.autocast(after.device.type, enabled=False):
         if pays(likely):
             interval = 1
+            matrices = chain.steps_of_pairs(weights, steps)
+            matrices = matrices[:directions] if chain.shared else matrices[:, :directions]
             scales, wrong = scan(before, likely, after, matrices)
         else:
-            interval, wrong = _interval(labels), None
-            scales = _walk(before, likely, after, matrices, interval)
+            interval, wrong = interval_of(labels), None
+            scales = walk(chain, weights, steps, before, likely, after, interval)
     rescaled_at = torch.arange(interval, max(width, interval), interval, device=after.device)
     return _Pass(
         *(before, after, steps, places, weights, edges, peaks, pair_peaks, edge_peaks),
         *(scales, rescaled_at, wrong),
     )
-
-
-def _interval(labels: int) -> int:
-    """The number of steps between two rescalings."""
-    growth = math.log(_LARGEST_GROWTH) / math.log(max(labels, 2))
-    return min(max(int(growth), 1), _LONGEST_INTERVAL)
-
-
-def _walk(before: Tensor, likely: Tensor, after: Tensor, matrices: Tensor, interval: int) -> Tensor:
-    """Fills before and after from step 1 on, step by step; returns the divisors [K, D, B]."""
-    width, directions, batch, labels = after.shape
-    tiny = torch.finfo(after.dtype).tiny
-    befores, afters, factors = before.unbind(0), after.unbind(0), likely.unbind(0)
-    if matrices.dim() == 3:
-        inputs, products, by_step = afters, befores, (matrices,) * (width - 1)
-    else:
-        # One matrix per row and direction.
-        inputs = after.view(width, directions * batch, 1, labels).unbind(0)
-        products = before.view(width, directions * batch, 1, labels).unbind(0)
-        by_step = matrices.flatten(1, 2).unbind(0)
-    scales = after.new_empty((width - 1) // interval, directions, batch, 1)
-    for step in range(1, width):
-        torch.bmm(inputs[step - 1], by_step[step - 1], out=products[step])
-        torch.mul(befores[step], factors[step], out=afters[step])
-        if step % interval == 0:
-            scale = scales[step // interval - 1]
-            torch.sum(afters[step], -1, keepdim=True, out=scale)
-            afters[step].div_(scale.clamp_min_(tiny))
-    return scales.squeeze(-1)
 
 
 def _exp_below_peak(scores: Tensor, dims: int) -> tuple[Tensor, Tensor]:
@@ -311,17 +281,22 @@ def _impossible(chain: Chain, run: _Pass) -> Tensor:
     """
     directions, labels = run.after.shape[1], run.after.shape[3]
     legal = (chain.transitions > -torch.inf).to(run.after.dtype)
-    matrices = chain.steps_of_pairs(legal, run.steps)
-    alive = (run.after[:-1] > 0).to(run.after.dtype)
-    reached = torch.empty_like(run.after, dtype=torch.bool)
-    reached[0] = (torch.stack([chain.start, chain.end]) > -torch.inf)[:directions].unsqueeze(1)
+    alive = (run.after > 0).to(run.after.dtype)
+    ways = torch.empty_like(run.after)
+    edges = torch.stack([chain.start, chain.end]) > -torch.inf
+    ways[0] = edges[:directions].unsqueeze(1)
     with torch.autocast(run.after.device.type, enabled=False):
         if chain.shared:
-            reached[1:] = alive @ matrices[:directions] > 0
+            ways[1:] = alive[:-1] @ chain.steps_of_pairs(legal, run.steps)[:directions]
+        elif run.wrong is not None:
+            matrices = chain.steps_of_pairs(legal, run.steps)[:, :directions]
+            ways[1:] = (alive[:-1].unsqueeze(-2) @ matrices).squeeze(-2)
         else:
-            reached[1:] = (alive.unsqueeze(-2) @ matrices[:, :directions]).squeeze(-2) > 0
+            multiply = multiplication(chain, legal, run.steps, ways, alive)
+            for step in range(1, len(ways)):
+                multiply(step)
     open_here = _rows(chain.emissions.view(-1, labels) > -torch.inf, run.places)
-    return (run.after == 0) & ~(reached & open_here)
+    return (run.after == 0) & ~((ways > 0) & open_here)
 
 
 def _is_widest(chain: Chain) -> bool:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ncrf.crf.chain import Chain, RowError, prepare
+from ncrf.crf.chain import Chain, prepare
+from ncrf.crf.errors import RowError
 from ncrf.crf.likelihood import chain_vectors
 from ncrf.crf.log_space import LogVectors, log_sum_exp
 
@@ -47,11 +48,12 @@ def span_probability(
     masks: SpanMasks,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Tensor:
     """Total probability [K] of the labelings that have span k exactly.
 
     Args:
-        emissions: with transitions, start, end, mask, allowed and constraints as in log_partition.
+        emissions: with what follows it, and the other scores and restrictions, as in log_partition.
         transitions: likewise.
         start: likewise.
         end: likewise.
@@ -63,13 +65,17 @@ def span_probability(
         masks: what makes a span of each type.
         allowed: likewise.
         constraints: likewise.
+        pair_scores: likewise.
 
     Raises:
         ValueError: as log_partition; a mask has another shape; with the row and position (RowError)
             if a span is empty or not within its row, or the row has no possible labeling.
     """
     chain = prepare(
-        emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+        *(emissions, transitions, start, end, mask),
+        allowed=allowed,
+        constraints=constraints,
+        pair_scores=pair_scores,
     )
     device = chain.emissions.device
     places = [torch.as_tensor(x, device=device).long() for x in (rows, starts, ends, types)]

@@ -50,6 +50,7 @@ def viterbi(
     *,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> Viterbi:
     """The labeling with the highest score, for each row. Args as log_partition.
 
@@ -58,7 +59,10 @@ def viterbi(
     """
     with torch.inference_mode():
         chain = prepare(
-            emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+            *(emissions, transitions, start, end, mask),
+            allowed=allowed,
+            constraints=constraints,
+            pair_scores=pair_scores,
         )
         scores, labels = _best(chain)
         require_finite(chain, scores)
@@ -78,6 +82,7 @@ def nbest(
     n: int,
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
+    pair_scores: Tensor | None = None,
 ) -> NBest:
     """The n best distinct labelings of each row with their log-probabilities.
 
@@ -93,7 +98,10 @@ def nbest(
         raise ValueError(f"n is {n}, expected 1 or more")
     with torch.inference_mode():
         chain = prepare(
-            emissions, transitions, start, end, mask, allowed=allowed, constraints=constraints
+            *(emissions, transitions, start, end, mask),
+            allowed=allowed,
+            constraints=constraints,
+            pair_scores=pair_scores,
         )
         log_z = scaled.log_partition(chain)
         require_finite(chain, log_z)
@@ -142,11 +150,11 @@ def _best_beginnings(chain: Chain, *, apart: bool = False) -> tuple[Tensor, Tens
                 before[:, rows] = without.transpose(1, 2)
         else:
             if chain.shared:
-                by_step = (chain.transitions.t().contiguous(),) * (width - 1)
+                by_step, axis = (chain.transitions.t().contiguous(),) * (width - 1), 2
             else:
-                by_step = chain.transitions[rows].transpose(2, 3).unbind(1)
+                by_step, axis = chain.transitions[rows].unbind(1), 1
             part = None if before is None else before[:, rows]
-            _max_product(best[:, rows], part, emissions.transpose(0, 1), chain.start, by_step, 2)
+            _max_product(best[:, rows], part, emissions.transpose(0, 1), chain.start, by_step, axis)
     return best, before
 
 
@@ -160,13 +168,14 @@ def _max_product(
 ) -> None:
     """Fills best, and before from position 1 on; both have the dimensions of emissions.
 
-    The scores of a position, with a dimension put in after their first, plus the step's matrix,
+    The scores of a position, with a dimension put in for the later label, plus the step's matrix,
     have the earlier label at ``axis``, which is reduced.
     """
     torch.add(emissions[0], start, out=best[0])
     if not by_step:
         return
-    sources, targets = best.unsqueeze(2).unbind(0), best[1:].unbind(0)
+    later = 3 if axis == 1 else 2
+    sources, targets = best.unsqueeze(later).unbind(0), best[1:].unbind(0)
     sums = best.new_empty((sources[0] + by_step[0]).shape)
     scores = emissions[1:].unbind(0)
     for t, (source, matrix, here, out) in enumerate(
@@ -181,7 +190,7 @@ def _max_product(
 
 def _labels(chain: Chain, best: Tensor, final: Tensor) -> Tensor:
     """Labels [B, L] of the best labelings, whose final labels [B] are given."""
-    if best.device.type == "cpu" and chain.shared:
+    if best.device.type == "cpu":
         return _walk_back(chain, best, final)
     return _compose(chain, best, final)
 
@@ -191,13 +200,21 @@ def _walk_back(chain: Chain, best: Tensor, final: Tensor) -> Tensor:
     # Infinity, or NaN once minus infinity is added, is what argmax takes. So the walk comes to the
     # final label from whatever it finds in padding.
     best[chain.last, chain.row, final] = torch.inf
-    rows, scores = chain.transitions.t().contiguous().numpy(), best.numpy()
+    scores = best.numpy()
     labels = np.empty(scores.shape[:2], dtype=np.int64)
     into = np.empty_like(scores[0])
+    shared = chain.shared
+    if shared:
+        by_label = chain.transitions.t().contiguous().numpy()
+    else:
+        pairs, row = chain.transitions.detach().numpy(), chain.row.numpy()
     scores[-1].argmax(1, out=labels[-1])
     with np.errstate(invalid="ignore"):
         for t in range(len(scores) - 2, -1, -1):
-            rows.take(labels[t + 1], axis=0, out=into, mode="clip")
+            if shared:
+                by_label.take(labels[t + 1], axis=0, out=into, mode="clip")
+            else:
+                into = pairs[row, t, :, labels[t + 1]]
             np.add(into, scores[t], out=into)
             into.argmax(1, out=labels[t])
     return torch.from_numpy(labels).t()
@@ -237,7 +254,7 @@ def _best_walks_back(chain: Chain, best: Tensor, before: Tensor, n: int) -> tupl
     inside = chain.valid[:, 1:].sum(0).tolist()
     scores, label = scores[order], label.clamp_max_(labels - 1)[order]
     best, before = best.index_select(1, order), before.index_select(1, order)
-    matrix = chain.transitions.transpose(-1, -2).contiguous()
+    matrix = chain.transitions.t().contiguous() if chain.shared else chain.transitions
     # A choice is the place of an ending and a label before it, in [N * Y]; here: the ending itself.
     choices = (torch.arange(n, device=order.device) * labels + label).repeat(width, 1, 1)
     for t in range(width - 2, -1, -1):
@@ -250,7 +267,7 @@ def _best_walks_back(chain: Chain, best: Tensor, before: Tensor, n: int) -> tupl
         if chain.shared:
             totals = matrix.index_select(0, label.flatten()).view(count, n, labels)
         else:
-            totals = matrix[rows.unsqueeze(1), t, label]
+            totals = matrix[rows.unsqueeze(1), t, :, label]
         totals.add_(best[t, :count].unsqueeze(1)).add_(endings.unsqueeze(2))
         torch.topk(totals.flatten(1), n, dim=1, out=(scores[:count], choices[t, :count]))
     back = order.argsort()
