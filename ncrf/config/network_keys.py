@@ -259,6 +259,11 @@ class Training:
         parse=parse_freeze,
         allowed="word, char and names of features, with commas between them",
     )
+    amp: str = key(
+        "none",
+        "Mixed precision in training: bf16 lets a GPU multiply in bfloat16; the CRF stays exact.",
+        choices=("none", "bf16"),
+    )
     bucket: bool = key(
         True,
         "Make batches of sentences of like length and shuffle the batches every epoch; False "

@@ -96,6 +96,7 @@ def log_prob(
     allowed: Tensor | None = None,
     constraints: Sequence[Any] | None = None,
     pair_scores: Tensor | None = None,
+    trusted: bool = False,
 ) -> Tensor:
     """log P(labels | x) [B], the log-likelihood of the given labelings; 0 for an empty row.
 
@@ -109,14 +110,19 @@ def log_prob(
         allowed: [B, L, Y]; the probability is conditional on labelings that keep to it.
         constraints: legal first labels [Y], pairs [Y, Y] and last labels [Y]; likewise.
         pair_scores: [B, L-1, Y, Y], scores of label pairs by position, or None; see log_partition.
+        trusted: the caller knows that the mask has no holes, each row has a word and labels are
+            in range. Nothing is checked then, so that a GPU is not waited for: a score that is not
+            finite, or an impossible labeling, shows in the result alone.
 
     Raises:
         TypeError: emissions are not floating, or labels not integers.
         ValueError: a shape does not fit; a score is NaN or plus infinity; with the row and position
             (RowError) a label is out of range or the labeling impossible.
     """
-    chain = _for_loss(emissions, transitions, start, end, mask, allowed, constraints, pair_scores)
-    return chain_log_prob(chain, labels).to(chain.result_dtype)
+    chain = _for_loss(
+        emissions, transitions, start, end, mask, allowed, constraints, pair_scores, trusted
+    )
+    return chain_log_prob(chain, labels, trusted=trusted).to(chain.result_dtype)
 
 
 def partial_log_prob(
@@ -226,6 +232,7 @@ def _for_loss(
     allowed: Tensor | None,
     constraints: Sequence[Any] | None,
     pair_scores: Tensor | None,
+    trusted: bool = False,
 ) -> Chain:
     """The inputs as a chain that is fast where a gradient is asked for and exact where not."""
     scores = (emissions, transitions, start, end, pair_scores)
@@ -235,5 +242,6 @@ def _for_loss(
         allowed=allowed,
         constraints=constraints,
         pair_scores=pair_scores,
-        fast=trained,
+        fast=trained and not trusted,
+        trusted=trusted,
     )

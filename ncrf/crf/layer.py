@@ -76,6 +76,7 @@ class LinearChainCRF(nn.Module):
         allowed: Tensor | None = None,
         constraints: Sequence[Any] | None = None,
         pair_scores: Tensor | None = None,
+        trusted: bool = False,
     ) -> Tensor:
         """Log-likelihood of labels, to be maximized.
 
@@ -89,22 +90,23 @@ class LinearChainCRF(nn.Module):
             allowed: [B, L, Y] or None.
             constraints: three Boolean arrays or None.
             pair_scores: [B, L-1, Y, Y] or None.
+            trusted: check nothing and wait for no device, see log_prob; known labels only.
 
         Raises:
             TypeError: emissions are not floating, or labels not integers.
             ValueError: reduction is unknown; a shape does not fit; a score is NaN or plus infinity;
                 with the row (RowError) a label is out of range or the labeling impossible.
         """
-        find = partial_log_prob if labels.dtype == torch.bool else log_prob
-        rows = find(
-            self._checked(emissions),
-            labels,
-            *self._scores(),
-            mask,
-            allowed=allowed,
-            constraints=self._legal(constraints),
-            pair_scores=pair_scores,
-        )
+        given = (self._checked(emissions), labels, *self._scores(), mask)
+        options: dict[str, Any] = {
+            "allowed": allowed,
+            "constraints": self._legal(constraints),
+            "pair_scores": pair_scores,
+        }
+        if labels.dtype == torch.bool:
+            rows = partial_log_prob(*given, **options)
+        else:
+            rows = log_prob(*given, **options, trusted=trusted)
         return reduce(rows, mask, emissions.shape[1], reduction)
 
     def decode(

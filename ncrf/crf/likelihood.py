@@ -33,9 +33,15 @@ def chain_log_partition(chain: Chain) -> Tensor:
     return _log_likelihood(chain, None)
 
 
-def chain_log_prob(chain: Chain, labels: Tensor) -> Tensor:
-    """log P(labels | x) [B] of a prepared chain in the widest type; errors as log_prob."""
-    labels = align_labels(chain, labels)
+def chain_log_prob(chain: Chain, labels: Tensor, *, trusted: bool = False) -> Tensor:
+    """log P(labels | x) [B] of a prepared chain in the widest type; errors as log_prob.
+
+    If trusted, nothing is checked, and the passes run in log space, where no number needs to be
+    looked at to know that it is right: nothing waits for the device.
+    """
+    labels = align_labels(chain, labels, trusted=trusted)
+    if trusted:
+        return _log_likelihood(chain, labels, in_logs=True)
     if chain.requires_grad:
         result = _log_likelihood(chain, labels)
     else:
@@ -61,8 +67,9 @@ class _LogLikelihood(torch.autograd.Function):
         end: Tensor,
         chain: Chain,
         labels: Tensor | None,
+        in_logs: bool,
     ) -> Tensor:
-        found = scaled.posterior(chain)
+        found = scaled.posterior(chain, in_logs=in_logs)
         ctx.save_for_backward(emissions, transitions, start, end)
         ctx.chain, ctx.posterior, ctx.labels = chain, found, labels
         return found.log_z if labels is None else chain_path_score(chain, labels) - found.log_z
@@ -71,8 +78,8 @@ class _LogLikelihood(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             chain = replace(ctx.chain, **dict(zip(_SCORES, ctx.saved_tensors, strict=True)))
-            return (*_differentiable_gradient(chain, ctx.labels, grad), None, None)
-        return (*_gradient(ctx.chain, ctx.posterior, ctx.labels, grad), None, None)
+            return (*_differentiable_gradient(chain, ctx.labels, grad), None, None, None)
+        return (*_gradient(ctx.chain, ctx.posterior, ctx.labels, grad), None, None, None)
 
 
 _SCORES = ("emissions", "transitions", "start", "end")
@@ -107,9 +114,9 @@ def _differentiable_gradient(
     )
 
 
-def _log_likelihood(chain: Chain, labels: Tensor | None) -> Tensor:
+def _log_likelihood(chain: Chain, labels: Tensor | None, *, in_logs: bool = False) -> Tensor:
     scores = (chain.emissions, chain.transitions, chain.start, chain.end)
-    result: Tensor = _LogLikelihood.apply(*scores, chain, labels)  # type: ignore[no-untyped-call]
+    result: Tensor = _LogLikelihood.apply(*scores, chain, labels, in_logs)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ class Batch:
         word_index: ``[B,L]`` each position's place in ``words`` (any valid one at padding).
         features: ``[F,B,L]``.
         mask: ``[B,L]`` True at words.
-        lengths: ``[B]``.
+        lengths: ``[B]``, always on the CPU, as ``character_lengths`` are.
         labels: ``[B,L]`` (0 at padding), ``[B,1]`` in sentence classification, or None; where
             labels are known in part, ``[B,L,Y]`` Booleans, True for each that is possible.
         index: ``[B]`` each row's sentence number in the corpus.
@@ -56,15 +57,8 @@ class Batch:
     index: IntArray
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch with its tensors on ``device``."""
-        if device.type == "cpu":
-            return self
-        moved = {
-            name: value.to(device, non_blocking=True)
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor)
-        }
-        return Batch(**{**vars(self), **moved})
+        """The same batch with its tensors, but not its lengths, on ``device``."""
+        return self if device.type == "cpu" else Batch(**_moved(vars(self), device))
 
 
 @dataclass(frozen=True)
@@ -78,10 +72,8 @@ class WordTypes:
     new_vectors: Tensor
 
     def to(self, device: torch.device) -> WordTypes:
-        """The same words with their tensors on ``device``."""
-        if device.type == "cpu":
-            return self
-        return WordTypes(**{name: value.to(device) for name, value in vars(self).items()})
+        """The same words with their tensors, but not their lengths, on ``device``."""
+        return self if device.type == "cpu" else WordTypes(**_moved(vars(self), device))
 
 
 @dataclass(frozen=True)
@@ -103,15 +95,22 @@ class RowBatch:
     index: IntArray
 
     def to(self, device: torch.device) -> RowBatch:
-        """The same batch with its tensors on ``device``."""
-        if device.type == "cpu":
-            return self
-        moved = {
-            name: value.to(device, non_blocking=True)
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor)
-        }
-        return RowBatch(**{**vars(self), **moved})
+        """The same batch with its tensors, but not its lengths, on ``device``."""
+        return self if device.type == "cpu" else RowBatch(**_moved(vars(self), device))
+
+
+def _moved(fields: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Fields of a batch with their tensors on a GPU, copied while it computes.
+
+    Lengths stay where they are: packing wants them on the CPU, and asking the GPU for them would
+    wait for it.
+    """
+    return {
+        name: value.pin_memory().to(device, non_blocking=True)
+        if isinstance(value, Tensor) and not name.endswith("lengths")
+        else value
+        for name, value in fields.items()
+    }
 
 
 @dataclass(frozen=True)

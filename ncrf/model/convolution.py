@@ -23,7 +23,7 @@ def convolve_maximum(characters: Tensor, lengths: Tensor, weight: Tensor, bias: 
         weight: ``[H,D,3]`` and bias ``[H]``, as torch.nn.Conv1d has them.
         returns: ``[U,H]``.
     """
-    if characters.is_cuda:
+    if characters.is_cuda or torch.is_autocast_enabled(characters.device.type):
         convolved = torch.nn.functional.conv1d(characters.transpose(1, 2), weight, bias, padding=1)
         return convolved.masked_fill(_padding(characters, lengths)[:, None], -torch.inf).amax(2)
     result: Tensor = _ConvolveMaximum.apply(  # type: ignore[no-untyped-call]
@@ -34,6 +34,7 @@ def convolve_maximum(characters: Tensor, lengths: Tensor, weight: Tensor, bias: 
 
 def _padding(characters: Tensor, lengths: Tensor) -> Tensor:
     """``[U,W]``, True beyond the end of each word."""
+    lengths = lengths.to(characters.device, non_blocking=True)
     return torch.arange(characters.shape[1], device=characters.device) >= lengths[:, None]
 
 

@@ -80,11 +80,18 @@ class ChainInference(nn.Module):
     def loss(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         """Negative log-likelihood of ``labels [B,L]``, summed; emissions ``[B,L,Y]``.
 
-        Of labels known in part, ``[B,L,Y]`` Booleans, that of all labelings that agree.
+        Of labels known in part, ``[B,L,Y]`` Booleans, that of all labelings that agree. On a GPU
+        known labels are not checked, because every look would wait for it: what is wrong with them
+        shows in the loss.
         """
         constraints = self._legal() if self._in_loss else None
         likelihood: Tensor = self.crf(
-            emissions, labels, mask, reduction="sum", constraints=constraints
+            emissions,
+            labels,
+            mask,
+            reduction="sum",
+            constraints=constraints,
+            trusted=emissions.is_cuda,
         )
         return -likelihood
 

@@ -78,7 +78,8 @@ class Recurrent(nn.Module):
         return output
 
     def _packed(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        lengths = lengths.cpu()  # which they mostly are: see data/batch
+        packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
         output, final = self.rnn(packed)
         states, _ = pad_packed_sequence(output, batch_first=True, total_length=inputs.shape[1])
         hidden = final[0] if self.rnn.mode == "LSTM" else final

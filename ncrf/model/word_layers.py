@@ -95,17 +95,21 @@ class WordCNN(WordLayer):
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Word vectors ``[B,L,D]`` to states ``[B,L,H]``."""
         real = mask.unsqueeze(2)
+        # Where words stand in [B*L]; worked out on the CPU, where the lengths are.
+        steps = torch.arange(words.shape[1], device=lengths.device)
+        places = (steps < lengths[:, None]).flatten().nonzero().squeeze(1).to(words.device)
         states = torch.tanh(self.input_projection(words))
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             # A neighbour beyond the sentence counts as zero, whatever the batch pads there.
             convolved = convolution(states.masked_fill(~real, 0.0).transpose(1, 2))
             states = self.dropout(torch.relu(convolved)).transpose(1, 2)
-            states = self._normalize(norm, states, mask)
+            states = self._normalize(norm, states, places)
         return states
 
-    def _normalize(self, norm: nn.Module, states: Tensor, mask: Tensor) -> Tensor:
-        """Batch normalization whose statistics come from real positions only."""
-        real = states[mask]  # [T,H]
-        if len(real) < 2 and self.training:
+    def _normalize(self, norm: nn.Module, states: Tensor, places: Tensor) -> Tensor:
+        """Batch normalization whose statistics come from real positions only, ``places [T]``."""
+        if len(places) < 2 and self.training:
             return states  # one word has no variance to normalize by
-        return states.masked_scatter(mask.unsqueeze(2), norm(real))
+        flat = states.flatten(0, 1)
+        normalized = norm(flat.index_select(0, places)).to(flat.dtype)
+        return flat.index_copy(0, places, normalized).view_as(states)

@@ -209,7 +209,8 @@ class Trainer:
         losses = []
         for batch in step.batches:
             try:
-                loss = self.labeler.loss(batch)
+                with self._precision():
+                    loss = self.labeler.loss(batch)
             except RowError as error:
                 raise self._row_failed(error, step, batch.index, number) from error
             (loss * scale if scale != 1.0 else loss).backward()  # type: ignore[no-untyped-call]
@@ -219,6 +220,11 @@ class Trainer:
         self._unread.append((total, norm, step, number))
         if total.device.type == "cpu" or len(self._unread) >= _UNREAD_STEPS:
             self._read_losses()
+
+    def _precision(self) -> torch.autocast:
+        """Lower precision in the forward pass, if ``amp`` asks for it."""
+        lower = self.config.training.amp != "none"
+        return torch.autocast(self.labeler.device.type, torch.bfloat16, enabled=lower)
 
     def _read_losses(self) -> None:
         """Add up the losses of the steps since the last time; NcrfError for one not finite."""

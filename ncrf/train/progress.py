@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 _COLUMNS = ("epoch", "loss", "rate", "P", "R", "F1", "acc", "sent/s", "s", "")
 _WIDTHS = (5, 10, 9, 7, 7, 7, 7, 7, 7, 0)
 _EMPTY_EPOCHS = 3  # without a predicted entity, before it is said
-_RISE = 3.0  # times the lowest loss so far: more is an explosion
+_ABOVE_GUESSING = 1.5  # times the loss of guessing, or ...
+_RISE = 3.0  # ... times the lowest loss so far: more is an explosion
 
 
 @dataclass
@@ -50,10 +51,11 @@ def watch_loss(progress: Progress, loss: float, guessing: float) -> None:
     ``guessing`` is the mean loss of a model that finds all labels equally likely.
     """
     lowest = min((entry["loss"] for entry in progress.history), default=guessing)
-    if loss > guessing or loss > _RISE * max(lowest, 0.01 * guessing):
+    worse = loss > _ABOVE_GUESSING * guessing
+    if worse or loss > _RISE * max(lowest, 0.01 * guessing):
         reason = (
-            f"more than the {guessing:.4g} of mere guessing"
-            if loss > guessing
+            f"mere guessing would have {guessing:.4g}"
+            if worse
             else f"more than {_RISE:g} times the lowest so far, {lowest:.4g}"
         )
         progress.say_once(

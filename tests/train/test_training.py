@@ -2,6 +2,7 @@
 
 import json
 import logging
+import signal
 
 import pytest
 import torch
@@ -376,3 +377,81 @@ def test_features_and_characters_start_from_their_vectors(tmp_path, normalize):
     row = representation.char_embedding.weight[vocabulary.characters.id("a")].tolist()
     assert row == pytest.approx([0, 1 if normalize else 2, 0])
     assert Tagger.load(tmp_path / "model").config.corpus.feature == tagger.config.corpus.feature
+
+
+def test_mixed_precision_learns_the_same_within_its_precision(tmp_path):
+    keys = {"iteration": 2, "dropout": 0, "unk_singleton": 0}
+    losses = {}
+    for amp in ("none", "bf16"):
+        Tagger.train(small_keys(tmp_path / amp, amp=amp, **keys))
+        losses[amp] = [entry["loss"] for entry in history(tmp_path / amp)]
+    assert losses["bf16"] != losses["none"]
+    assert losses["bf16"] == pytest.approx(losses["none"], rel=0.05)
+
+
+def test_a_training_goes_on_within_an_epoch(tmp_path, monkeypatch):
+    """Written after every step, stopped in the middle of one: the rest is as if nothing was."""
+    Tagger.train(small_keys(tmp_path / "whole", iteration=3))
+    step = Trainer._step
+
+    def stopping_step(trainer, batches, number, rate):
+        if trainer.progress.epoch == 1 and number == 7:
+            raise OSError("pulled the plug")
+        return step(trainer, batches, number, rate)
+
+    monkeypatch.setattr(Trainer, "_step", stopping_step)
+    keys = {"iteration": 3, "checkpoint_every": 1e-9}
+    with pytest.raises(OSError, match="plug"):
+        Tagger.train(small_keys(tmp_path / "broken", **keys))
+    monkeypatch.undo()
+    counted = []
+    monkeypatch.setattr(Trainer, "_step", lambda t, *x: (counted.append(x[1]), step(t, *x))[1])
+    Tagger.train(small_keys(tmp_path / "broken", resume=True, **keys))
+    assert counted[0] == 7
+    whole, broken = (tmp_path / name for name in ("whole", "broken"))
+    assert timeless(history(whole)) == timeless(history(broken))
+    assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
+
+
+def test_the_first_ctrl_c_ends_the_step_and_writes(tmp_path, monkeypatch, caplog):
+    step = Trainer._step
+
+    def interrupted_step(trainer, batches, number, rate):
+        if trainer.progress.epoch == 1 and number == 3:
+            signal.raise_signal(signal.SIGINT)
+        return step(trainer, batches, number, rate)
+
+    monkeypatch.setattr(Trainer, "_step", interrupted_step)
+    with caplog.at_level(logging.INFO, "ncrf"), pytest.raises(KeyboardInterrupt):
+        Tagger.train(small_keys(tmp_path / "model", iteration=2))
+    assert "interrupted after epoch 1 and 3 steps; resume=True goes on" in caplog.text
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    Tagger.train(small_keys(tmp_path / "model", iteration=2, resume=True))
+    Tagger.train(small_keys(tmp_path / "whole", iteration=2))
+    assert timeless(history(tmp_path / "model")) == timeless(history(tmp_path / "whole"))
+
+
+def test_an_exploding_loss_says_what_to_try_once(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "ncrf"):
+        Tagger.train(small_keys(tmp_path / "model", iteration=3, learning_rate=1.0))
+    assert caplog.text.count("the loss explodes") == 1
+    assert "clip=5" in caplog.text
+
+
+def test_a_gradient_that_is_not_finite_stops_with_the_place(tmp_path, monkeypatch):
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, values):
+            return values.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * float("inf")
+
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(
+        torch.nn.Linear, "forward", lambda layer, states: Broken.apply(forward(layer, states))
+    )
+    with pytest.raises(NcrfError, match=r"norm of the gradient is .* in epoch 1, batch 1 \(sent"):
+        Tagger.train(small_keys(tmp_path / "model"))
