@@ -21,6 +21,7 @@ from ncrf.crf.forward_backward import (
 )
 from ncrf.crf.hmm import HiddenMarkovCRF, ObservationScores, from_hmm
 from ncrf.crf.layer import LinearChainCRF
+from ncrf.crf.posterior import Posterior
 from ncrf.crf.sampling import posterior_decode, sample
 from ncrf.crf.spans import SpanMasks, span_probability
 from ncrf.crf.viterbi import NBest, Viterbi, nbest, viterbi
@@ -35,6 +36,7 @@ __all__ = [
     "NBest",
     "NoLabelingError",
     "ObservationScores",
+    "Posterior",
     "RowError",
     "SpanMasks",
     "Viterbi",

@@ -19,6 +19,7 @@ from ncrf.crf.forward_backward import (
     partial_log_prob,
     path_score,
 )
+from ncrf.crf.posterior import Posterior
 from ncrf.crf.reduction import reduce
 from ncrf.crf.sampling import posterior_decode, sample
 from ncrf.crf.spans import SpanMasks, span_probability
@@ -294,6 +295,18 @@ class LinearChainCRF(nn.Module):
             types=types,
             masks=masks,
         )
+
+    def posterior(
+        self,
+        emissions: Tensor,
+        mask: Tensor | None = None,
+        *,
+        allowed: Tensor | None = None,
+        constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
+    ) -> Posterior:
+        """P(y | x) of a batch that is asked for more than one thing; see posterior.Posterior."""
+        return self._call(Posterior, emissions, mask, allowed, constraints, pair_scores)
 
     def path_score(
         self,

@@ -77,11 +77,23 @@ def span_probability(
         constraints=constraints,
         pair_scores=pair_scores,
     )
+    return chain_span_probability(chain, chain_vectors(chain), rows, starts, ends, types, masks)
+
+
+def chain_span_probability(
+    chain: Chain,
+    vectors: LogVectors,
+    rows: Any,
+    starts: Any,
+    ends: Any,
+    types: Any,
+    masks: SpanMasks,
+) -> Tensor:
+    """The same for a prepared chain with its vectors."""
     device = chain.emissions.device
     places = [torch.as_tensor(x, device=device).long() for x in (rows, starts, ends, types)]
     table = _checked_masks(masks, chain)
     _check_spans(chain, places, len(table.begin))
-    vectors = chain_vectors(chain)
     size = max(1, _BLOCK // chain.emissions.shape[-1] ** 2)
     parts = zip(*(torch.split(x, size) for x in places), strict=True)
     found = [_log_totals(chain, vectors, table, *part) for part in parts]

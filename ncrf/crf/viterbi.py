@@ -103,21 +103,25 @@ def nbest(
             constraints=constraints,
             pair_scores=pair_scores,
         )
-        log_z = scaled.log_partition(chain)
-        require_finite(chain, log_z)
-        if n == 1:
-            scores, labels = (found.unsqueeze(1) for found in _best(chain))
-        else:
-            best, before = _best_beginnings(chain, apart=True)
-            assert before is not None
-            scores, labels = _best_walks_back(chain, best, before, n)
-        found = scores > -torch.inf
-        labels = labels.masked_fill(~found.unsqueeze(-1), 0)
-        labels = chain.restore(labels.transpose(1, 2)).transpose(1, 2)
-        # The best scores are within log Z but for rounding.
-        log_probabilities = (scores - log_z.unsqueeze(1)).clamp_max(0).to(chain.result_dtype)
-        counts = found.sum(1)
-    return NBest(log_probabilities.clone(), labels.clone(), counts.clone())
+        found = chain_nbest(chain, n, scaled.log_partition(chain))
+    return NBest(*(values.clone() for values in found))
+
+
+def chain_nbest(chain: Chain, n: int, log_z: Tensor) -> NBest:
+    """The n best labelings of a prepared chain whose log-partition is [B]; errors as nbest."""
+    require_finite(chain, log_z)
+    if n == 1:
+        scores, labels = (found.unsqueeze(1) for found in _best(chain))
+    else:
+        best, before = _best_beginnings(chain, apart=True)
+        assert before is not None
+        scores, labels = _best_walks_back(chain, best, before, n)
+    found = scores > -torch.inf
+    labels = labels.masked_fill(~found.unsqueeze(-1), 0)
+    labels = chain.restore(labels.transpose(1, 2)).transpose(1, 2)
+    # The best scores are within log Z but for rounding.
+    log_probabilities = (scores - log_z.unsqueeze(1)).clamp_max(0).to(chain.result_dtype)
+    return NBest(log_probabilities, labels, found.sum(1))
 
 
 def _best(chain: Chain) -> tuple[Tensor, Tensor]:

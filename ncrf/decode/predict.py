@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ncrf.config import Config
-from ncrf.crf import NoLabelingError, RowError
+from ncrf.crf import NoLabelingError, Posterior, RowError
 from ncrf.data.batch import RowBatch
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import marks_spans, own_scheme
@@ -193,16 +193,21 @@ class Predictor:
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
+        with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
+        posterior = inference.posterior(scores) if with_spans else None
         if wanted.nbest or wanted.probability:
-            decoded = inference.decode(scores, max(1, wanted.nbest or 1))
+            n = max(1, wanted.nbest or 1)
+            decoded = inference.decode(scores, n) if posterior is None else posterior.nbest(n)
             paths = decoded.labels
             probabilities = decoded.log_probabilities.double().exp().tolist()
-            counts = decoded.count.tolist()
+            counts = decoded.counts.tolist()
         else:
             paths = inference.viterbi(scores).unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
             counts = [1] * len(sentences)
-        found_spans = self._spans(scores, sentences, paths, wanted)
+        found_spans: list[list[PredictedSpan]] = [[] for _ in sentences]
+        if posterior is not None:
+            found_spans = self._spans(posterior, sentences, paths)
         lengths = [1 if self.labeler.classify else len(s.words) for s in sentences]
         written = self._written.write(paths.cpu().numpy(), lengths)
         if len(written[0]) > 1:
@@ -242,15 +247,9 @@ class Predictor:
         return found
 
     def _spans(
-        self,
-        scores: Scores,
-        sentences: list[Sentence],
-        paths: Tensor,
-        wanted: Wanted,
+        self, posterior: Posterior, sentences: list[Sentence], paths: Tensor
     ) -> list[list[PredictedSpan]]:
         """The spans of each sentence's best labeling with their exact probabilities."""
-        if not wanted.spans or self.vocabulary.scheme.target == PLAIN:
-            return [[] for _ in sentences]
         delimiter = self.vocabulary.scheme.delimiter
         strings = self._labels[paths[:, 0].cpu().numpy()].tolist()
         found = [
@@ -259,7 +258,7 @@ class Predictor:
             for span in spans(strings[row][: len(sentence.words)], delimiter)
         ]
         probabilities = self.labeler.inference.span_probabilities(
-            scores,
+            posterior,
             [(row, span.start, span.end, span.label) for row, span in found],
             self._masks,
         )

@@ -8,12 +8,15 @@ longest first, and a row that has ended is not computed any further, so padding 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ncrf.model.recurrent import Recurrent, reversed_places, take_places
+
+_LOOKED_UP = 1024  # words in one look-up over several steps
 
 
 class FoldedRecurrent:
@@ -82,13 +85,12 @@ class FoldedRecurrent:
             table: ``[K, D*G*H]``, contiguous; rows: ``[B,L]`` into it, longest sentence first.
             features: ``[F,B,L]``; lengths: ``[B]``, falling.
         """
-        counts = (lengths.unsqueeze(1) > torch.arange(rows.shape[1])).sum(0).tolist()
         lookups = [(table.view(-1, self.width // self._directions), self._by_step(rows, lengths))]
         for values, ids in zip(self._features, features, strict=True):
             lookups.append((values, self._by_step(ids, lengths)))
         walk = self._walk_lstm if self._lstm else self._walk_gru
-        out = table.new_zeros(len(counts), self._directions, len(rows), self._hidden)
-        walk(out, counts, lookups)
+        out = table.new_zeros(rows.shape[1], self._directions, len(rows), self._hidden)
+        walk(out, _parts(lengths, rows.shape[1]), lookups)
         last = out[lengths - 1, :, torch.arange(len(rows))].flatten(1)
         states = out[:, 0].transpose(0, 1)
         if self._directions == 2:
@@ -105,51 +107,81 @@ class FoldedRecurrent:
         stacked = torch.stack(by_direction).permute(2, 0, 1) * self._directions
         return stacked + torch.arange(self._directions).unsqueeze(1)
 
-    def _gates(self, step: int, count: int, lookups: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """What the input says to the gates of the first ``count`` rows, ``[D,n,G*H]``."""
+    def _gates(self, part: _Part, lookups: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
+        """What the input says to the gates, ``[D,n,G*H]`` for each step of a part."""
         total: Tensor | None = None
         for values, ids in lookups:
-            part = values.index_select(0, ids[step, :, :count].flatten())
-            total = part if total is None else total.add_(part)
+            chosen = ids[part.first : part.first + part.steps, :, : part.count]
+            found = values.index_select(0, chosen.flatten())
+            total = found if total is None else total.add_(found)
         assert total is not None
-        return total.view(self._directions, count, -1)
+        return total.view(part.steps, self._directions, part.count, -1).unbind(0)
 
     def _walk_lstm(
-        self, out: Tensor, counts: list[int], lookups: Sequence[tuple[Tensor, Tensor]]
+        self, out: Tensor, parts: Iterable[_Part], lookups: Sequence[tuple[Tensor, Tensor]]
     ) -> None:
-        """Fill ``out [L,D,B,H]`` step by step; ``counts``: the rows that a step still has.
+        """Fill ``out [L,D,B,H]`` step by step.
 
         tanh(x) is 2 sigmoid(2x) - 1, and a sigmoid takes a fifth of the time of torch's tanh. So
         the weights of the new cell are doubled, ``cells`` holds twice the cells and ``out``, until
         the end, half the states; the hidden weights are doubled once more for that.
         """
-        size = self._hidden
+        weights = self._hidden_weights
         cells = torch.zeros_like(out[0])
-        for step, count in enumerate(counts):
-            gates = self._gates(step, count, lookups)
-            if step:
-                torch.baddbmm(gates, out[step - 1, :, :count], self._hidden_weights, out=gates)
-            gates.sigmoid_()
-            into, forget, output, new = (gates.narrow(2, i * size, size) for i in range(4))
-            cell, state = cells[:, :count], out[step, :, :count]
-            cell.mul_(forget).addcmul_(into, new.sub_(0.5), value=4)
-            torch.sigmoid(cell, out=state).sub_(0.5).mul_(output)
+        for part in parts:
+            cell, before, states = cells[:, : part.count], *_states(out, part)
+            for gates, state in zip(self._gates(part, lookups), states, strict=True):
+                torch.baddbmm(gates, before, weights, out=gates)
+                gates.sigmoid_()
+                into, forget, output, new = gates.chunk(4, 2)
+                cell.mul_(forget).addcmul_(into, new.sub_(0.5), value=4)
+                torch.sigmoid(cell, out=state).sub_(0.5).mul_(output)
+                before = state
         out *= 2
 
     def _walk_gru(
-        self, out: Tensor, counts: list[int], lookups: Sequence[tuple[Tensor, Tensor]]
+        self, out: Tensor, parts: Iterable[_Part], lookups: Sequence[tuple[Tensor, Tensor]]
     ) -> None:
         """Likewise; gates in torch's order reset, update, new."""
         size = self._hidden
-        for step, count in enumerate(counts):
-            gates = self._gates(step, count, lookups)
-            before = out[step - 1, :, :count] if step else torch.zeros_like(out[0, :, :count])
-            hidden = torch.bmm(before, self._hidden_weights)
-            both = gates[..., : 2 * size].add_(hidden[..., : 2 * size]).sigmoid_()
-            reset, update = torch.split(both, size, 2)
-            inner = hidden[..., 2 * size :].add_(self._new_bias)
-            new = gates[..., 2 * size :].addcmul_(reset, inner).tanh_()
-            torch.lerp(new, before, update, out=out[step, :, :count])
+        for part in parts:
+            before, states = _states(out, part)
+            for gates, state in zip(self._gates(part, lookups), states, strict=True):
+                hidden = torch.bmm(before, self._hidden_weights)
+                both = gates[..., : 2 * size].add_(hidden[..., : 2 * size]).sigmoid_()
+                reset, update = torch.split(both, size, 2)
+                inner = hidden[..., 2 * size :].add_(self._new_bias)
+                new = gates[..., 2 * size :].addcmul_(reset, inner).tanh_()
+                before = torch.lerp(new, before, update, out=state)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Steps in a row, from ``first`` on, for which the first ``count`` rows have a word."""
+
+    first: int
+    steps: int
+    count: int
+
+
+def _parts(lengths: Tensor, longest: int) -> Iterator[_Part]:
+    """All steps in parts; few rows take many steps at once, so that little is looked up often."""
+    counts = (lengths.unsqueeze(1) > torch.arange(longest)).sum(0).tolist()
+    step = 0
+    while step < longest:
+        count = counts[step]
+        most = max(1, _LOOKED_UP // count)
+        end = next((t for t in range(step, longest) if counts[t] != count), longest)
+        steps = min(end - step, most)
+        yield _Part(step, steps, count)
+        step += steps
+
+
+def _states(out: Tensor, part: _Part) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The states ``[D,n,H]`` before a part, 0 before the first step, and where its own go."""
+    steps = slice(part.first, part.first + part.steps)
+    # At the first step ``out`` is still all zero.
+    return out[max(0, part.first - 1), :, : part.count], out[steps, :, : part.count].unbind(0)
 
 
 def _cell_last(values: Tensor, size: int) -> Tensor:

@@ -15,22 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncrf.crf import LinearChainCRF, SpanMasks
+from ncrf.crf import LinearChainCRF, NBest, Posterior, SpanMasks
 from ncrf.data.label_tables import LegalTransitions, TypeMasks
 from ncrf.model.registry import Registry
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """The best labelings of a batch.
-
-    ``labels [B,N,L]`` (0 beyond a sentence's end), ``log_probabilities [B,N]`` and ``count
-    [B]``: how many of the N a sentence has.
-    """
-
-    labels: Tensor
-    log_probabilities: Tensor
-    count: Tensor
 
 
 @dataclass(frozen=True)
@@ -100,12 +87,15 @@ class ChainInference(nn.Module):
         labels: Tensor = self.crf.decode(scores.emissions, scores.mask, **self._limits(scores))
         return labels
 
-    def decode(self, scores: Scores, nbest: int) -> Decoded:
+    def decode(self, scores: Scores, nbest: int) -> NBest:
         """The ``nbest`` best labelings of every sentence with their probabilities."""
-        log_probabilities, labels, count = self.crf.nbest(
-            scores.emissions, scores.mask, nbest, **self._limits(scores)
-        )
-        return Decoded(labels, log_probabilities, count)
+        found: NBest = self.crf.nbest(scores.emissions, scores.mask, nbest, **self._limits(scores))
+        return found
+
+    def posterior(self, scores: Scores) -> Posterior:
+        """What serves ``decode`` and ``span_probabilities`` together."""
+        found: Posterior = self.crf.posterior(scores.emissions, scores.mask, **self._limits(scores))
+        return found
 
     def marginals(self, scores: Scores) -> Tensor:
         """P(label at a position | x), ``[B,L,Y]``."""
@@ -123,7 +113,7 @@ class ChainInference(nn.Module):
 
     def span_probabilities(
         self,
-        scores: Scores,
+        posterior: Posterior,
         found: Sequence[tuple[int, int, int, str]],
         masks: Mapping[str, TypeMasks],
     ) -> list[float]:
@@ -133,15 +123,12 @@ class ChainInference(nn.Module):
         rows, starts, ends, kinds = zip(*found, strict=True)
         types = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
         tables = zip(*(masks[kind] for kind in types), strict=True)
-        probabilities: list[float] = self.crf.span_probability(
-            scores.emissions,
-            scores.mask,
+        probabilities: list[float] = posterior.span_probability(
             rows=rows,
             starts=starts,
             ends=ends,
             types=[types[kind] for kind in kinds],
-            masks=SpanMasks(*map(np.stack, tables)),
-            **self._limits(scores),
+            masks=SpanMasks(*(torch.from_numpy(np.stack(table)) for table in tables)),
         ).tolist()
         return probabilities
 

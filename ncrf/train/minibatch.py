@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -195,9 +194,13 @@ class Trainer:
         return self._rate.at(epoch, 1.0)
 
     def _steps(self, epoch: int, start: int) -> AbstractContextManager[Iterator[Step]]:
-        """The steps of an epoch; made in a thread of their own where a core is free for it."""
+        """The steps of an epoch, made in a thread of their own for a GPU.
+
+        On a CPU that thread would take the interpreter from the one that computes: it costs more
+        than it saves (docs/log.md).
+        """
         device = self.labeler.device
-        if device.type == "cpu" and torch.get_num_threads() >= len(os.sched_getaffinity(0)):
+        if device.type == "cpu":
             return nullcontext(self._feed.steps(epoch, start, device))
         return ahead(lambda: self._feed.steps(epoch, start, device))
 

@@ -1,0 +1,65 @@
+"""One batch, prepared once, that is asked several questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ncrf.crf.chain import prepare
+from ncrf.crf.likelihood import chain_vectors
+from ncrf.crf.log_space import LogVectors
+from ncrf.crf.spans import SpanMasks, chain_span_probability
+from ncrf.crf.viterbi import NBest, chain_nbest
+
+
+class Posterior:
+    """P(y | x) of a batch: n-best labelings and spans from one forward and one backward pass.
+
+    The numbers are those of ``nbest`` and ``span_probability``; no gradient is kept.
+    """
+
+    def __init__(
+        self,
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        allowed: Tensor | None = None,
+        constraints: Sequence[Any] | None = None,
+        pair_scores: Tensor | None = None,
+    ) -> None:
+        """Prepares the chains; args and errors as log_partition."""
+        with torch.no_grad():
+            self._chain = prepare(
+                *(emissions, transitions, start, end, mask),
+                allowed=allowed,
+                constraints=constraints,
+                pair_scores=pair_scores,
+            )
+
+    @cached_property
+    def _vectors(self) -> LogVectors:
+        with torch.no_grad():
+            return chain_vectors(self._chain)
+
+    def nbest(self, n: int) -> NBest:
+        """The n best labelings of each row; see viterbi.nbest."""
+        if n < 1:
+            raise ValueError(f"n is {n}, expected 1 or more")
+        with torch.no_grad():
+            return chain_nbest(self._chain, n, self._vectors.log_z)
+
+    def span_probability(
+        self, *, rows: Any, starts: Any, ends: Any, types: Any, masks: SpanMasks
+    ) -> Tensor:
+        """Probability [K] of each span [starts, ends) of rows; see spans.span_probability."""
+        with torch.no_grad():
+            return chain_span_probability(
+                self._chain, self._vectors, rows, starts, ends, types, masks
+            )
