@@ -231,7 +231,8 @@ class Training:
     )
     l2: float = key(
         1e-8,
-        "Weight decay: how strongly every step pulls the weights towards 0.",
+        "Weight decay: how strongly every step pulls the weights towards 0. Adagrad decays, of a "
+        "large embedding table, only the rows that a batch uses.",
         interval="[0, inf)",
     )
     clip: float | None = key(
