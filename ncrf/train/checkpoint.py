@@ -13,10 +13,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ncrf.config import Config
 from ncrf.data.output_files import write_file
@@ -32,6 +29,10 @@ from ncrf.model.folder import (
     write_description,
     write_tensors,
 )
+
+if TYPE_CHECKING:  # late: what is in a folder is seen without torch
+    import torch
+    from torch import Tensor
 
 STATE = f"{TRAINING}/state.safetensors"
 _NEXT = "next."  # before the name of a file that is about to be moved into place
@@ -132,6 +133,8 @@ def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 
 def flatten_optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The tensors of an optimizer's state, named ``optimizer.PARAMETER.NAME``."""
+    from torch import Tensor
+
     return {
         f"optimizer.{number}.{name}": value
         for number, values in optimizer.state_dict()["state"].items()
