@@ -5,14 +5,15 @@ The public names: Tagger trains, loads and uses a model; load_config reads a con
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ncrf.config import Config, load_config
     from ncrf.tagger import Tagger
 
-__version__ = metadata.version("ncrf")
+    __version__: str
+
 __all__ = ["Config", "Tagger", "__version__", "load_config"]
 
 _PLACES = {"Config": "ncrf.config", "load_config": "ncrf.config", "Tagger": "ncrf.tagger"}
@@ -20,6 +21,10 @@ _PLACES = {"Config": "ncrf.config", "load_config": "ncrf.config", "Tagger": "ncr
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: Tagger brings torch, ncrf.crf no more."""
+    if name == "__version__":
+        from importlib.metadata import version  # it costs more than all of ncrf.cli
+
+        return version("ncrf")
     if name not in _PLACES:
         raise AttributeError(f"module 'ncrf' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -16,6 +16,7 @@ KEYS = (
     "sentence_classification",
     "number_normalized",
     "word_emb_dir",
+    "vector_cache",
 )
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ncrf.config import Config
 
 
 def run(arguments: list[str], status: str | None = None) -> int:
@@ -16,19 +25,49 @@ def run(arguments: list[str], status: str | None = None) -> int:
     # torch is imported late: help and config errors answer at once. Threads that wait for each
     # other asleep instead of spinning cost little, and save a machine that others use as well.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _refuse_folder(config)
     if config.run.status == "train":
-        from ncrf.train.training import train_model
-
+        with _imports():
+            from ncrf.train.training import train_model
         train_model(config)
         return 0
-    import torch
+    with _imports():
+        import torch
 
-    from ncrf.decode.files import decode_file
-
+        from ncrf.decode.files import decode_file
     torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
-
     decode_file(config)
     return 0
+
+
+def _refuse_folder(config: Config) -> None:
+    """Refuse what the model folder rules out, which is asked again later, before torch comes in."""
+    files = config.files
+    if config.run.status == "decode":
+        from ncrf.config import merge_decode_config, read_model_config
+
+        merge_decode_config(read_model_config(files.load_model_dir or ""), config)
+    else:
+        from ncrf.train.checkpoint import check_folder
+
+        folder = Path(files.model_dir or "")
+        check_folder(folder, resume=files.resume, overwrite=files.overwrite)
+
+
+@contextmanager
+def _imports() -> Iterator[None]:
+    """Import without looking for garbage: what a module makes stays, and torch makes very much.
+
+    It is not looked through at the end of the program either. That saves 0.1 and 0.3 s.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    atexit.register(gc.freeze)
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _config_file(arguments: list[str]) -> tuple[str | None, list[str]]:

@@ -69,6 +69,9 @@ def check_files(config: Config) -> None:
     for name in ("word_emb_dir", "char_emb_dir"):
         if is_used(config, name):
             _check_file(config, name, config.value(name))
+    cache = config.files.vector_cache
+    if cache not in ("auto", "off") and os.path.exists(cache) and not os.path.isdir(cache):
+        raise config.error("vector_cache", f"vector_cache: {cache!r} is a file", "a folder's path")
     for spec in config.corpus.feature:
         _check_file(config, f"feature [{spec.name}]", spec.emb_dir)
 

@@ -12,6 +12,7 @@ from ncrf.config.values import (
     parse_features,
     parse_label_column,
     parse_limit,
+    parse_vector_cache,
     parse_word_limit,
 )
 
@@ -104,6 +105,14 @@ class Files:
     )
     init_from: str | None = key(
         None, "A model folder whose weights training starts from.", unit="path"
+    )
+    vector_cache: str = key(
+        "auto",
+        "Where a large vector file is kept in a form that loads at once, after it was first read: "
+        "auto, beside it or, where that cannot be written, in the user's cache folder; off, "
+        "nowhere; or in a folder of your choice.",
+        parse=parse_vector_cache,
+        allowed="auto, off, or a folder",
     )
     resume: bool = key(
         False, "Go on with the unfinished training in model_dir from its last complete epoch."

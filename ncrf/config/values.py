@@ -190,6 +190,16 @@ def parse_auto_boolean(raw: Any) -> bool | str:
         raise BadValueError("is neither auto nor a boolean", _BOOLEAN_WORDS) from error
 
 
+def parse_vector_cache(raw: Any) -> str:
+    """``auto``, ``off`` (YAML reads that as False) or the path of a folder."""
+    word = str(raw).strip().lower()
+    if word in ("auto", "true", "on", "yes"):
+        return "auto"
+    if word in ("off", "false", "no", "none"):
+        return "off"
+    return parse_text(raw)
+
+
 def parse_limit(raw: Any) -> int | None:
     """A length limit: a whole number from 1, or NCRF++'s -1 for none."""
     limit = parse_integer(raw)

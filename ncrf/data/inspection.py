@@ -291,7 +291,7 @@ def vector_coverage(
         candidates = [spellings(word, forms.get(word)) for word in counts]
         entries.append((report, candidates, list(counts.values())))
     wanted = {form for _, candidates, _ in entries for forms_ in candidates for form in forms_}
-    table = read_vectors(path, wanted)
+    table = read_vectors(path, wanted, config.files.vector_cache)
     return [
         (report, Coverage.of(match_vectors(candidates, table), counts))
         for report, candidates, counts in entries

@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
-import codecs
-import os
-import re
-import zlib
-from array import array
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ncrf.data.cache_folder import changed_file, file_state
+from ncrf.data.mapped_vectors import DamagedError, MappedVectors, VectorRows
 from ncrf.data.text_files import BOM, TextFile, open_bytes
-from ncrf.data.vector_text import HEADER, Row, TextRows, cells_of, run_of_numbers, split_row
-from ncrf.errors import InputError
+from ncrf.data.vector_binary import TableRows, read_binary, vector_kind
+from ncrf.data.vector_cache import OFF, cached_vectors
+from ncrf.data.vector_table import RowBlock, TableBuilder, VectorTable
+from ncrf.data.vector_text import TextRows, split_row
+from ncrf.data.word_index import candidate_rows, encoded, sorted_hashes, word_hashes
 
-FASTTEXT_MAGIC = b"\xba\x16\x4f\x2f"
-PICKLE_START = re.compile(rb"\x80[\x02-\x05]")
-CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-SNIFF_BYTES = 1 << 16
+__all__ = ["VectorFile", "VectorTable", "read_vectors", "with_lower_case"]
 
-
-@dataclass(frozen=True)
-class VectorTable:
-    """Words and their vectors: ``index`` maps a word to its row of ``matrix`` float32 [n, dim]."""
-
-    index: dict[str, int]
-    matrix: npt.NDArray[np.float32]
-
-    @property
-    def dim(self) -> int:
-        """The width of a vector."""
-        return int(self.matrix.shape[1])
-
-    def __len__(self) -> int:
-        """Return the number of words."""
-        return len(self.index)
-
-    def only(self, words: Iterable[str]) -> VectorTable:
-        """Return the table of those of ``words`` that are in this one, in their order."""
-        present = [word for word in dict.fromkeys(words) if word in self.index]
-        rows = [self.index[word] for word in present]
-        return VectorTable({word: row for row, word in enumerate(present)}, self.matrix[rows])
+logger = logging.getLogger(__name__)
 
 
-def read_vectors(path: str | Path, wanted: Collection[str] | None = None) -> VectorTable:
+def read_vectors(
+    path: str | Path, wanted: Collection[str] | None = None, cache: str = OFF
+) -> VectorTable:
     """Read the vectors of the ``wanted`` words (None: of all words) from a file of any kind.
 
     A wanted word's lower-cased form is kept too. The kind is told by the content: fastText's
     ``.bin`` and word2vec's binary format are read by gensim, all else is text, read as
-    :class:`TextRows` says. Of a word that stands there twice the first row counts. Raises
-    InputError for a pickle (``.kv``), for a file without vectors, and for any row at fault,
-    wanted or not.
+    :class:`TextRows` says. Of a word that stands there twice the first row counts. ``cache``
+    says where what was read is kept, as the key ``vector_cache`` does; the matrix of all words
+    is then mapped into memory. Raises InputError for a pickle (``.kv``), for a file without
+    vectors, and for any row at fault, wanted or not.
     """
+    if wanted is not None:
+        return VectorFile(path, wanted, cache).table
     kind = vector_kind(path)
-    keep = None if wanted is None else with_lower_case(wanted)
-    if kind != "text":
-        table = _read_binary(path, kind)
-        return table if keep is None else table.only(w for w in table.index if w in keep)
-    builder = _TableBuilder()
-    with TextFile(path) as file:
-        rows = TextRows(file, keep)
-        for row in rows:
-            builder.add(row)
-    _refuse_empty(rows.count, path)
-    return builder.table(rows.width)
+    mapped = cached_vectors(path, cache, lambda: _open_rows(path, kind))
+    if mapped is not None:
+        with suppress(DamagedError):
+            return mapped.everything()
+    return _all_rows(path, kind)
 
 
 def with_lower_case(words: Collection[str]) -> set[str]:
@@ -78,24 +55,27 @@ def with_lower_case(words: Collection[str]) -> set[str]:
 class VectorFile:
     """A vector file that is read through once and then asked for words again and again.
 
-    The one pass checks every row and keeps those of ``wanted`` in ``table``, as
-    :func:`read_vectors` does. For the words that come later, a text file is indexed: 16 bytes a
-    row (a hash and an offset), so that even millions of rows fit, and :meth:`rows` reads just
-    the lines it needs. A packed file cannot be read from the middle, and gensim holds what it
-    reads: of these, all rows stay in memory. May be used from several threads.
+    The first pass checks every row and keeps those of ``wanted`` in ``table``, as
+    :func:`read_vectors` does. For the words that come later, the rows are mapped into memory
+    from the cache. Without one, a text file is indexed: 12 bytes a row (a hash and an offset), so
+    that even millions of rows fit, and :meth:`rows` reads just the lines it needs. A packed file
+    cannot be read from the middle, and gensim holds what it reads: of these, all rows stay in
+    memory where there is no cache. May be used from several threads.
     """
 
-    def __init__(self, path: str | Path, wanted: Collection[str] = ()) -> None:
+    def __init__(self, path: str | Path, wanted: Collection[str] = (), cache: str = OFF) -> None:
         """Read ``path`` through; raises what :func:`read_vectors` raises."""
         self.path = path
-        self._whole: VectorTable | None = None
-        if vector_kind(path) != "text" or str(path).endswith(".gz"):
-            self._whole = read_vectors(path)
-            keep = with_lower_case(wanted)
-            self.table = self._whole.only(w for w in self._whole.index if w in keep)
+        self._kind = vector_kind(path)
+        self._lock = threading.Lock()
+        self._source: _Source
+        keep = with_lower_case(wanted)
+        mapped = cached_vectors(path, cache, lambda: _open_rows(path, self._kind))
+        if mapped is None:
+            self.table = self._read(keep)
         else:
-            self._state = _file_state(path)
-            self.table = self._index(with_lower_case(wanted))
+            self._source = mapped
+            self.table = self.rows(keep)
 
     @property
     def dim(self) -> int:
@@ -105,150 +85,127 @@ class VectorFile:
     def rows(self, words: Iterable[str]) -> VectorTable:
         """Return the vectors of those of ``words`` that the file has, in just this spelling.
 
-        Raises InputError if the file was changed since it was first read.
+        Raises InputError if the file was changed since it was first read, and that matters.
         """
-        if self._whole is not None:
-            return self._whole.only(words)
-        if _file_state(self.path) != self._state:
-            raise self._changed()
-        builder = _TableBuilder()
         distinct = list(dict.fromkeys(words))
-        hashes = np.fromiter(map(hash, distinct), np.int64, len(distinct))
-        starts = np.searchsorted(self._hashes, hashes, "left").tolist()
-        ends = np.searchsorted(self._hashes, hashes, "right").tolist()
-        with open_bytes(self.path) as file:
-            for word, start, end in zip(distinct, starts, ends, strict=True):
-                # Words of one hash, doublets among them, lie side by side in file order.
-                for offset in self._offsets[start:end].tolist():
+        return self._ask(lambda source: source.rows(distinct))
+
+    def everything(self) -> VectorTable:
+        """Return the vectors of all words; raises what :meth:`rows` raises."""
+        return self._ask(lambda source: source.everything())
+
+    def _ask(self, question: Callable[[_Source], VectorTable]) -> VectorTable:
+        """Ask the rows; where the cache turns out to be damaged, those of the file itself."""
+        try:
+            return question(self._source)
+        except DamagedError as error:
+            with self._lock:
+                if isinstance(self._source, MappedVectors):
+                    damaged = self._source.path
+                    logger.warning("%s: damaged, and thrown away (%s)", damaged, error)
+                    with suppress(OSError):
+                        damaged.unlink()
+                    self._read(())
+            return question(self._source)
+
+    def _read(self, keep: Collection[str]) -> VectorTable:
+        """Make the file itself the source of rows, and return those of ``keep``."""
+        if self._kind == "text" and not str(self.path).endswith(".gz"):
+            indexed = _IndexedText(self.path, keep)
+            self._source = indexed
+            return indexed.first
+        self._source = _AllRows(_all_rows(self.path, self._kind))
+        return self._source.rows(keep)
+
+
+class _Source(Protocol):
+    """Where the rows of a file come from, once it was read through."""
+
+    def rows(self, words: Iterable[str]) -> VectorTable: ...
+
+    def everything(self) -> VectorTable: ...
+
+
+class _AllRows:
+    """All rows of a file, in memory."""
+
+    def __init__(self, table: VectorTable) -> None:
+        self._table = table
+
+    def rows(self, words: Iterable[str]) -> VectorTable:
+        return self._table.only(words)
+
+    def everything(self) -> VectorTable:
+        return self._table
+
+
+class _IndexedText:
+    """A text file of which is known where the row of each word begins.
+
+    ``first`` holds the rows of the words that were wanted in the pass that found this out.
+    """
+
+    def __init__(self, path: str | Path, wanted: Collection[str]) -> None:
+        self._path = path
+        self._state = file_state(path)
+        builder = TableBuilder(wanted)
+        hashes, offsets = [], []
+        with TextFile(path) as file:
+            rows = TextRows(file)
+            for block in rows:
+                builder.add(block)
+                hashes.append(word_hashes(block.words))
+                offsets.append(block.offsets)
+        self._hashes, order = sorted_hashes(np.concatenate(hashes))
+        self._offsets = np.concatenate(offsets)[order]
+        self.first = builder.table(rows.width)
+
+    def rows(self, words: Iterable[str]) -> VectorTable:
+        if file_state(self._path) != self._state:
+            raise changed_file(self._path)
+        builder, width = TableBuilder(), self.first.dim
+        keys = [encoded(word) for word in words]
+        # Words of one hash, doublets among them, lie side by side in file order.
+        found = candidate_rows(self._hashes, self._offsets, word_hashes(keys))
+        with open_bytes(self._path) as file:
+            for place, offsets in found:
+                for offset in offsets:
                     file.seek(offset)
-                    row = self._row(file.readline())
-                    if row.word == word:
+                    row = self._row(file.readline(), width)
+                    if row.words[0] == keys[place]:
                         builder.add(row)
                         break
-        return builder.table(self.dim)
+        return builder.table(width)
 
-    def _index(self, wanted: set[str]) -> VectorTable:
-        builder = _TableBuilder()
-        hashes, offsets = array("q"), array("q")
-        with TextFile(self.path) as file:
-            rows = TextRows(file, wanted)
-            for row in rows:
-                hashes.append(hash(row.word))
-                offsets.append(row.offset)
-                builder.add(row)
-        _refuse_empty(len(hashes), self.path)
-        unsorted = np.asarray(hashes, np.int64)
-        order = np.argsort(unsorted, kind="stable")
-        self._hashes = unsorted[order]
-        self._offsets = np.asarray(offsets, np.int64)[order]
-        return builder.table(rows.width)
+    def everything(self) -> VectorTable:
+        if file_state(self._path) != self._state:
+            raise changed_file(self._path)
+        return _all_rows(self._path, "text")
 
-    def _row(self, line: bytes) -> Row:
-        parsed = split_row(line.removeprefix(BOM).removesuffix(b"\n"), self.dim)
+    def _row(self, line: bytes, width: int) -> RowBlock:
+        parsed = split_row(line.removeprefix(BOM).removesuffix(b"\n"), width)
         if isinstance(parsed, str):
-            raise self._changed()
-        return Row(0, 0, parsed[0].decode("utf-8"), parsed[1])
-
-    def _changed(self) -> InputError:
-        return InputError(
-            "the file was changed while it was in use", file=self.path, remedy="start again"
-        )
+            raise changed_file(self._path)
+        return RowBlock([parsed[0]], np.array([parsed[1]], np.float32))
 
 
-def _refuse_empty(count: int, path: str | Path) -> None:
-    if not count:
-        raise InputError("there are no vectors in it", file=path, remedy="check the path")
+@contextmanager
+def _open_rows(path: str | Path, kind: str) -> Iterator[VectorRows]:
+    """Open a file of any kind to go through its rows."""
+    if kind == "text":
+        with TextFile(path) as file:
+            yield TextRows(file)
+    else:
+        yield TableRows(read_binary(path, kind))
 
 
-def _file_state(path: str | Path) -> tuple[int, int]:
-    try:
-        state = os.stat(path)
-    except OSError:
-        return (-1, -1)
-    return (state.st_size, state.st_mtime_ns)
-
-
-class _TableBuilder:
-    """Collects the wanted rows into a VectorTable; the first row of a word wins."""
-
-    def __init__(self) -> None:
-        self._index: dict[str, int] = {}
-        self._numbers = array("f")
-
-    def add(self, row: Row) -> None:
-        if row.values is not None and row.word not in self._index:
-            self._index[row.word] = len(self._index)
-            self._numbers.extend(row.values)
-
-    def table(self, width: int) -> VectorTable:
-        return VectorTable(self._index, np.asarray(self._numbers, np.float32).reshape(-1, width))
-
-
-def vector_kind(path: str | Path) -> str:
-    """Tell by its content whether a file is ``text``, ``word2vec`` (binary) or ``fasttext``.
-
-    Raises InputError for pickles, which can run code when they are loaded: gensim's ``.kv``.
-    """
-    with open_bytes(path) as file:
-        try:
-            start = file.read(SNIFF_BYTES)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from None
-    if str(path).endswith(".kv") or PICKLE_START.match(start):
-        raise InputError(
-            "is a pickle, which is never loaded",
-            file=path,
-            remedy="convert it where you trust it: gensim.models.KeyedVectors.load(FILE)"
-            ".save_word2vec_format(TEXT_FILE)",
-        )
-    if start.startswith(FASTTEXT_MAGIC):
-        return "fasttext"
-    return "word2vec" if _is_word2vec_binary(start) else "text"
-
-
-def _is_word2vec_binary(start: bytes) -> bool:
-    """Tell the two formats that share a header line by the first row after it."""
-    first, _, rest = start.partition(b"\n")
-    header = HEADER.fullmatch(first)
-    row = cells_of(rest.partition(b"\n")[0])
-    if header is None or run_of_numbers(row):
-        return False
-    packed = rest.partition(b" ")[2][: 4 * int(header[2])]
-    try:
-        # Incrementally, as the cut may go through a character.
-        codecs.getincrementaldecoder("utf-8")().decode(packed)
-    except UnicodeDecodeError:
-        return True
-    return CONTROL.search(packed) is not None
-
-
-def _read_binary(path: str | Path, kind: str) -> VectorTable:
-    """Let gensim read a binary file; it has no lines, so complaints name the word."""
-    import gensim.models  # slow to import, seldom needed
-
-    try:
-        if kind == "fasttext":
-            vectors = gensim.models.fasttext.load_facebook_vectors(str(path))
-        else:
-            vectors = gensim.models.KeyedVectors.load_word2vec_format(str(path), binary=True)
-    except Exception as error:  # whatever a damaged file makes of a third party's reader
-        raise InputError(
-            f"cannot be read as {kind} binary: {error or type(error).__name__}",
-            file=path,
-            remedy="the file may be cut short; fetch it again",
-        ) from error
-    words = list(vectors.index_to_key)
-    matrix = np.ascontiguousarray(vectors.vectors[: len(words)], dtype=np.float32)
-    table = VectorTable({word: row for row, word in enumerate(words)}, matrix)
-    return _checked(table, path)
-
-
-def _checked(table: VectorTable, path: str | Path) -> VectorTable:
-    _refuse_empty(table.matrix.size, path)
-    finite = np.isfinite(table.matrix).all(axis=1)
-    if not finite.all():
-        word = list(table.index)[int(np.argmin(finite))]
-        raise InputError(
-            f"the vector of {word!r} is not finite", file=path, remedy="leave its row out"
-        )
-    return table
+def _all_rows(path: str | Path, kind: str) -> VectorTable:
+    """Read all rows into memory."""
+    if kind != "text":
+        return read_binary(path, kind)
+    builder = TableBuilder()
+    with TextFile(path) as file:
+        rows = TextRows(file)
+        for block in rows:
+            builder.add(block)
+    return builder.table(rows.width)

@@ -1,38 +1,31 @@
-"""Text files of vectors, row by row: a word, then its numbers, every row checked."""
+"""Text files of vectors, some rows at a time: a word, then its numbers, every row checked."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from math import isfinite
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ncrf.data.text_files import TextFile, invalid_utf8
+from ncrf.data.vector_numbers import LARGEST, plain_numbers
+from ncrf.data.vector_table import RowBlock
 from ncrf.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t\r]*")
-PLAIN_NUMBER = rb" -?[0-9]{1,9}\.[0-9]+(?:e-[0-9]+)?"
 SETTLING_ROWS = 1000
-LARGEST = float(np.finfo(np.float32).max)
+BLOCK_NUMBERS = 40_000
 
-
-class Row(NamedTuple):
-    """One row: its line, the offset of its first byte, its word, and its numbers.
-
-    ``values`` is None for a row that was checked, but not wanted.
-    """
-
-    line: int
-    offset: int
-    word: str
-    values: list[float] | None
+_BLANK = (b"", b" ", b"\t", b"\r")  # how a line may begin that is blank
+_Numbers = npt.NDArray[np.float32]
+_Line = tuple[int, int, bytes]  # its number, the offset of its first byte, the line without LF
 
 
 class TextRows:
@@ -42,62 +35,104 @@ class TextRows:
     Without one, the width is the most frequent length of the run of numbers that ends a row,
     over the first 1,000 rows; the larger one of two equally frequent. Numbers are taken from
     the right, so a word may hold spaces; tabs separate as spaces do; blank lines are skipped.
+    ``announced`` is the number of rows that the header gives, None without one.
     """
 
-    def __init__(self, file: TextFile, wanted: Container[str] | None = None) -> None:
-        """Settle the width; rows whose word is not in ``wanted`` (None: all) get no values."""
+    def __init__(self, file: TextFile) -> None:
+        """Settle the width from the first rows."""
         self._file = file
         self.count = 0
-        self._wanted = wanted
         self._lines = file.byte_lines()
         self._head = list(islice(self._lines, SETTLING_ROWS + 1))
-        self._announced, self.width = _settle([line for _, _, line in self._head], file.name)
+        self.announced, self.width = _settle([line for _, _, line in self._head], file.name)
 
-    def __iter__(self) -> Iterator[Row]:
-        """Yield every row, once.
+    def __iter__(self) -> Iterator[RowBlock]:
+        """Yield all rows, once.
 
         Raises InputError, with its line, for a row that has too few numbers, a number that is
-        not finite (in float32), or a word that is not UTF-8, whether it is wanted or not.
+        not finite (in float32), or a word that is not UTF-8; and for a file without rows.
         """
-        wanted = self._wanted
-        # Most rows are plain, and need no parsing to be known as right.
-        plain = re.compile(rb"([^ ]+)(?:%s){%d}[ \r]*" % (PLAIN_NUMBER, self.width))
-        for number, offset, line in self._row_lines():
-            match = None if wanted is None else plain.fullmatch(line)
-            word = None if match is None else self._decoded(match[1], number)
-            values = None
-            if word is None or (wanted is not None and word in wanted):
-                parsed = split_row(line, self.width)
-                if isinstance(parsed, str):
-                    remedy = f"write a word and {self.width} numbers"
-                    raise InputError(parsed, file=self._file.name, line=number, remedy=remedy)
-                word = self._decoded(parsed[0], number)
-                values = parsed[1] if wanted is None or word in wanted else None
-            self.count += 1
-            yield Row(number, offset, word, values)
-        if self._announced is not None and self._announced != self.count:
-            logger.warning(
-                "%s: the header says %d rows, there are %d",
-                self._file.name,
-                self._announced,
-                self.count,
+        lines = self._row_lines()
+        while block := list(islice(lines, max(1, BLOCK_NUMBERS // max(1, self.width)))):
+            offsets = np.array([offset for _, offset, _ in block], np.int64)
+            self.count += len(block)
+            yield RowBlock(*(self._plain_block(block) or self._any_block(block)), offsets)
+        if not self.count:
+            raise InputError(
+                "there are no vectors in it", file=self._file.name, remedy="check the path"
             )
+        warn_of_count(self._file.name, self.announced, self.count)
 
-    def _row_lines(self) -> Iterator[tuple[int, int, bytes]]:
-        head = self._head if self._announced is None else self._head[1:]
-        return (item for item in chain(head, self._lines) if item[2].strip(b" \t\r"))
+    def _plain_block(self, block: list[_Line]) -> tuple[list[bytes], _Numbers] | None:
+        """Read rows of which most are plain, and need no look at each number.
 
-    def _decoded(self, word: bytes, line: int) -> str:
+        None where that fails: no row is plain, or the block holds a mistake.
+        """
+        words, cells, plain = [], [], np.zeros(len(block), np.bool_)
+        for row, (_, _, line) in enumerate(block):
+            word, _, rest = line.rstrip(b" \t\r").partition(b" ")
+            words.append(word)
+            if (
+                word
+                and rest.count(b" ") == self.width - 1
+                and rest.count(b".") == self.width
+                and b"e" not in rest
+            ):
+                cells.append(rest)
+                plain[row] = True
+        found = plain_numbers(b" ".join(cells)) if cells else None
+        if found is None:
+            return None
+        numbers = np.empty((len(block), self.width), np.float32)
+        numbers[plain] = found.reshape(-1, self.width)
+        for row in np.flatnonzero(~plain).tolist():
+            parsed = split_row(block[row][2], self.width)
+            if isinstance(parsed, str):
+                return None
+            words[row], numbers[row] = parsed
         try:
-            return word.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise invalid_utf8(self._file.name, line, word[error.start]) from None
+            b"\n".join(words).decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        return words, numbers
+
+    def _any_block(self, block: list[_Line]) -> tuple[list[bytes], _Numbers]:
+        """Read rows one by one, so that the first mistake is the one that is reported."""
+        words, numbers = [], []
+        for line, _, content in block:
+            parsed = split_row(content, self.width)
+            if isinstance(parsed, str):
+                remedy = f"write a word and {self.width} numbers"
+                raise InputError(parsed, file=self._file.name, line=line, remedy=remedy)
+            word, values = parsed
+            try:
+                word.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise invalid_utf8(self._file.name, line, word[error.start]) from None
+            words.append(word)
+            numbers.append(np.array(values, np.float32))
+        return words, np.stack(numbers)
+
+    def _row_lines(self) -> Iterator[_Line]:
+        head = self._head if self.announced is None else self._head[1:]
+        return (item for item in chain(head, self._lines) if _filled(item[2]))
+
+
+def warn_of_count(file: str, announced: int | None, count: int) -> None:
+    """Say so where a header announces another number of rows than there are."""
+    if announced is not None and announced != count:
+        logger.warning("%s: the header says %d rows, there are %d", file, announced, count)
+
+
+def _filled(line: bytes) -> bool:
+    """Whether a line holds more than spaces and tabs."""
+    return line[:1] not in _BLANK or bool(line.strip(b" \t\r"))
 
 
 def _settle(head: list[bytes], file: str) -> tuple[int | None, int]:
     """Return the number of rows that a header announces (None: no header) and the width."""
     header = HEADER.fullmatch(head[0]) if head else None
-    rows = [line for line in (head[1:] if header else head) if line.strip(b" \t\r")]
+    rows = [line for line in (head[1:] if header else head) if _filled(line)]
     runs = [run_of_numbers(cells_of(line)) for line in rows]
     if header is None:
         width = max(Counter(runs).items(), key=lambda item: item[::-1])[0] if runs else 0

@@ -54,29 +54,49 @@ class KnownWords:
 
     def _begin(self, room: int) -> None:
         self._places.clear()
+        self._used = 0
         self._table = torch.empty(room, self._lookup.width, device=self._lookup.device)
         self._unknown = np.zeros(room, np.bool_)
 
     def find(self, words: Sequence[str]) -> FoundWords:
         """The rows of distinct ``words``; those that are new are computed."""
         with self._lock:
-            places = self._places
-            missing = [word for word in words if word not in places]
-            if len(places) + len(missing) > len(self._table):
-                self._begin(max(self._room, len(words)))
+            found = self._found(words)
+            missing = [word for word in words if word not in self._places]
+        while found is None:
+            # Not under the lock, so that threads compute side by side, rarely the same word.
+            computed = self._compute(missing)
+            with self._lock:
+                self._keep(missing, *computed)
+                found = self._found(words)
+                # Another thread has begun anew, and what this one had found is gone.
                 missing = list(words)
-            if missing:
-                self._add(missing)
-            rows = np.fromiter(map(places.__getitem__, words), np.int64, len(words))
-            return FoundWords(self._table, rows, self._unknown[rows])
+        return found
 
-    def _add(self, words: list[str]) -> None:
-        start = len(self._places)
+    def _found(self, words: Sequence[str]) -> FoundWords | None:
+        """The rows of words if all are there."""
+        try:
+            rows = np.fromiter(map(self._places.__getitem__, words), np.int64, len(words))
+        except KeyError:
+            return None
+        return FoundWords(self._table, rows, self._unknown[rows])
+
+    def _compute(self, words: list[str]) -> tuple[Tensor, NDArray[np.bool_]]:
+        """The rows of new words, and which have none of their own."""
         table = self._vocabulary.encode_types(words, self._new_words)
-        out = self._table[start : start + len(words)]
+        out = torch.empty(len(words), self._lookup.width, device=self._lookup.device)
         fill_rows(self._lookup, table, np.arange(len(words)), out, self._max_word_length)
-        self._unknown[start : start + len(words)] = table.words == UNKNOWN
-        self._places.update(zip(words, range(start, start + len(words)), strict=True))
+        return out, table.words == UNKNOWN
+
+    def _keep(self, words: list[str], rows: Tensor, unknown: NDArray[np.bool_]) -> None:
+        """Put rows into the table, which begins anew where there is no room for them."""
+        if self._used + len(words) > len(self._table):
+            self._begin(max(self._room, len(words)))
+        start, self._used = self._used, self._used + len(words)
+        self._table[start : self._used] = rows
+        self._unknown[start : self._used] = unknown
+        # A word that another thread has added meanwhile moves to its new, equal row.
+        self._places.update(zip(words, range(start, self._used), strict=True))
 
 
 def fill_rows(

@@ -8,50 +8,68 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from ncrf.config import Config
 from ncrf.data.dataset import FloatArray
+from ncrf.data.output_files import replacing
+from ncrf.data.tensor_file import TensorMap, TensorWriter
 from ncrf.data.vectors import (
     VectorFile,
     VectorTable,
     match_vectors,
     normalize_rows,
-    read_vectors,
 )
 from ncrf.data.vocabulary import NewWordVectors
+from ncrf.data.word_index import WordIndex
 from ncrf.errors import InputError
-from ncrf.model.folder import VECTORS, read_tensors, write_tensors
+from ncrf.model.folder import VECTORS
 
 logger = logging.getLogger(__name__)
 
+ROWS_AT_ONCE = 10_000
+
 
 class StoredRows:
-    """The rows of a vector file that a model folder keeps (``vectors_in_model``)."""
+    """The rows of a vector file that a model folder keeps (``vectors_in_model``).
+
+    They stay in the file, mapped into memory. Raises InputError for one that is missing or
+    damaged.
+    """
 
     def __init__(self, path: Path) -> None:
-        tensors = read_tensors(path)
-        words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
-        self._index = {word: row for row, word in enumerate(words)}
-        self._matrix = tensors["rows"].numpy()  # float16: half the memory, too
+        try:
+            self._file = TensorMap(path)
+            self._index = WordIndex(self._file.tensors["words"])
+            if len(self._index) != len(self._file.tensors["rows"]):
+                raise ValueError("there is not one row a word")
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+        except (ValueError, KeyError) as error:
+            raise InputError(f"is damaged: {error}", file=path) from error
 
     @classmethod
     def write(cls, path: Path, table: VectorTable) -> None:
-        """Write a table of vectors for ``StoredRows`` to read."""
+        """Write a table of vectors, in float16, for ``StoredRows`` to read."""
         words = np.frombuffer("\n".join(table.index).encode("utf-8"), np.uint8)
-        rows = table.matrix.astype(np.float16)
-        tensors = {"words": torch.from_numpy(words.copy()), "rows": torch.from_numpy(rows)}
-        write_tensors(path, tensors)
+        with replacing(path, "wb") as file:
+            writer = TensorWriter(file)
+            for start in range(0, len(table), ROWS_AT_ONCE):  # never the whole matrix again
+                rows = table.matrix[start : start + ROWS_AT_ONCE]
+                writer.add("rows", rows.astype(np.float16))
+            writer.add("words", words)
+            writer.finish({})
 
-    def all_rows(self) -> VectorTable:
-        """Every word that is stored."""
-        return VectorTable(self._index, self._matrix.astype(np.float32))
+    def everything(self) -> VectorTable:
+        """Every word that is stored, with its row as it is stored."""
+        words = {word: row for row, word in enumerate(self._index.words())}
+        return VectorTable(words, self._file.tensors["rows"])
 
     def rows(self, words: Iterable[str]) -> VectorTable:
         """The vectors of those words that have one."""
-        present = [word for word in dict.fromkeys(words) if word in self._index]
-        matrix = self._matrix[[self._index[word] for word in present]].astype(np.float32)
-        return VectorTable({word: row for row, word in enumerate(present)}, matrix)
+        found = self._index.find(words)
+        matrix = self._file.rows("rows", np.fromiter(found.values(), np.int64, len(found)))
+        index = {word: row for row, word in enumerate(found)}
+        return VectorTable(index, matrix.astype(np.float32))
 
 
 class FoundRows:
@@ -72,9 +90,7 @@ class FoundRows:
 
     def store(self, model_dir: Path) -> None:
         """Keep all rows of the source in a model folder, in float16."""
-        source = self._source
-        table = source.all_rows() if isinstance(source, StoredRows) else read_vectors(source.path)
-        StoredRows.write(model_dir / VECTORS, table)
+        StoredRows.write(model_dir / VECTORS, self._source.everything())
 
 
 def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | None:
@@ -90,7 +106,7 @@ def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | 
     if (model_dir / VECTORS).exists():
         source = StoredRows(model_dir / VECTORS)
     elif os.path.exists(path):
-        source = VectorFile(path)
+        source = VectorFile(path, cache=config.files.vector_cache)
         if source.dim != width:
             raise InputError(
                 f"holds vectors of width {source.dim}, but the model's are of width {width}",

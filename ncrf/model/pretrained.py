@@ -71,7 +71,8 @@ def load(config: Config, vocabulary: Vocabulary, corpus: InternedCorpus) -> Pret
     words, new_words = None, None
     if config.words.use_word_emb and config.words.word_emb_dir:
         originals = _originals(vocabulary, corpus)
-        file = VectorFile(config.words.word_emb_dir, _wanted(vocabulary.words, originals))
+        wanted = _wanted(vocabulary.words, originals)
+        file = VectorFile(config.words.word_emb_dir, wanted, config.files.vector_cache)
         normalize = config.words.norm_word_emb
         words, coverage = initial_rows(
             vocabulary.words, file.table, generator, originals=originals, normalize=normalize
@@ -84,7 +85,7 @@ def load(config: Config, vocabulary: Vocabulary, corpus: InternedCorpus) -> Pret
     ) -> FloatArray | None:
         if path is None:
             return None
-        found = VectorFile(path, _wanted(alphabet, {})).table
+        found = VectorFile(path, _wanted(alphabet, {}), config.files.vector_cache).table
         rows, coverage = initial_rows(alphabet, found, generator, normalize=normalize)
         _log_coverage(f"{what} vectors {path}", coverage)
         return rows

@@ -13,9 +13,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ncrf.config import Config
 from ncrf.data.output_files import write_file
@@ -31,6 +29,9 @@ from ncrf.model.folder import (
     write_description,
     write_tensors,
 )
+
+if TYPE_CHECKING:  # late: what is in a folder is seen without torch
+    from torch import Tensor
 
 STATE = f"{TRAINING}/state.safetensors"
 _NEXT = "next."  # before the name of a file that is about to be moved into place

@@ -83,6 +83,13 @@ class TestFilesThatMustExist:
         )
         assert self.read(read, text).files.raw_dir == "no"
 
+    def test_the_folder_of_kept_vectors_need_not_exist_but_is_no_file(self, read):
+        touch("train.txt", "auto", "off")
+        for value in ("auto", "off", "new/folder", "."):
+            assert self.read(read, f"{TRAIN}vector_cache={value}").files.vector_cache == value
+        message = error_of(read, f"{TRAIN}vector_cache=./off\n", check_files=True)
+        assert message.startswith("my.config:3: vector_cache: './off' is a file (a folder's path")
+
     def test_a_complete_decoding(self, read):
         touch("raw.txt", "m/config.yaml")
         text = "status=decode\nraw_dir=raw.txt\nload_model_dir=m\n"

@@ -115,6 +115,12 @@ class TestChoices:
             ("output_scheme", "INPUT", "input"),
             ("constraints", "None", "none"),
             ("status", "Train", "train"),
+            ("vector_cache", " AUTO ", "auto"),
+            ("vector_cache", True, "auto"),
+            ("vector_cache", "Off", "off"),
+            ("vector_cache", False, "off"),  # what YAML reads for off
+            ("vector_cache", "no", "off"),
+            ("vector_cache", "Data/Cache", "Data/Cache"),
             ("label_column", "UPOS", "upos"),
             ("label_column", "MISC:Gloss", "misc:Gloss"),
         ],

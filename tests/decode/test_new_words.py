@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from ncrf import Tagger
 from ncrf.cli import main
@@ -58,12 +59,29 @@ def test_without_the_file_there_is_one_warning_with_the_count(tmp_path, vectors,
     assert len(warnings) == 1 and f"{count} words" in warnings[0] and str(vectors) in warnings[0]
 
 
+def test_kept_vectors_are_those_of_the_file(tmp_path, vectors, monkeypatch):
+    monkeypatch.setattr("ncrf.data.vector_cache.SMALLEST", 1)
+    place = tmp_path / "cache"
+    tagger = train(tmp_path / "off", vectors, vector_cache="off")
+    expected = emissions(tagger, NEW)
+    for _ in range(2):  # written, then mapped
+        kept = train(tmp_path / "kept", vectors, vector_cache=str(place), overwrite=True)
+        assert emissions(kept, NEW) == expected
+    found = Tagger.load(tmp_path / "kept" / "model", vector_cache=str(place))
+    assert emissions(found, NEW) == expected
+    assert len(list(place.glob("*.safetensors"))) == 1
+    assert not (tmp_path / ".ncrf_cache").exists()
+
+
 def test_vectors_can_be_kept_in_the_model(tmp_path, vectors):
     tagger = train(tmp_path, vectors, vectors_in_model=True)
     expected = emissions(tagger, NEW)
     vectors.unlink()
     again = Tagger.load(tmp_path / "model")
     assert emissions(again, NEW) == pytest.approx(expected, abs=1e-3)  # float16 rows
+    stored = load_file(tmp_path / "model" / "vectors.safetensors")
+    assert stored["words"].tobytes() == b"Anna\nsaw\nthe\nzyxburgh"
+    assert (stored["rows"].dtype, stored["rows"].shape) == (np.float16, (4, 8))
     again.save(tmp_path / "copy")
     assert emissions(Tagger.load(tmp_path / "copy"), NEW) == emissions(again, NEW)
 
