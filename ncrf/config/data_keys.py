@@ -44,8 +44,9 @@ class Run:
     )
     threads: int | None = key(
         None,
-        "How many processor threads to compute with. Unset: one for training in batches of at most "
-        "16 sentences, where more do not help, else all there are.",
+        "How many processor threads to compute with. Unset: all there are, and one for training in "
+        "batches of at most 16 sentences, where more do not help. Batches of 32 or more are "
+        "computed in parts, one for each thread.",
         interval="[1, inf)",
     )
     plugins: tuple[str, ...] = key(

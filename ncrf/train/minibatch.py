@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from ncrf.config import Config
 from ncrf.crf import RowError
-from ncrf.data.batch import UnknownReplacement
+from ncrf.data.batch import Batch, UnknownReplacement
 from ncrf.data.dataset import Dataset, IntArray
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
@@ -27,6 +27,7 @@ from ncrf.model import folder
 from ncrf.model.labeler import Labeler
 from ncrf.train import checkpoint
 from ncrf.train.feed import Feed, Step, ahead
+from ncrf.train.gradients import Gradients
 from ncrf.train.interrupt import Interrupt
 from ncrf.train.optimizers import LearningRate, Updates
 from ncrf.train.progress import Progress, header, history_row, watch_entities, watch_loss
@@ -54,7 +55,9 @@ class Trainer:
         evaluate: Callable[[], Score] | None,
         *,
         partial_labels: bool = False,
+        workers: int = 1,
     ) -> None:
+        """``workers`` threads share a step, where its batches may be parted."""
         self.labeler = labeler
         self.train_set = train
         self.config = config
@@ -69,6 +72,7 @@ class Trainer:
             max_tokens=config.training.max_batch_tokens,
             max_word_length=config.corpus.max_word_length,
             seed=config.run.seed,
+            workers=workers,
             possible=possible_labels(train.label_strings, vocabulary.labels)
             if partial_labels
             else None,
@@ -77,6 +81,7 @@ class Trainer:
         lengths = train.lengths[self._rows] if not labeler.classify else np.ones(len(self._rows))
         self._guessing = float(lengths.mean()) * math.log(max(2, len(vocabulary.labels)))
         self._updates = Updates(labeler, config.training)
+        self._gradients = Gradients(labeler, amp=config.training.amp != "none", workers=workers)
         self._rate = LearningRate(config.training)
         self._saved = time.monotonic()
         self._unread: list[tuple[Tensor, Tensor, Step, int]] = []
@@ -86,7 +91,7 @@ class Trainer:
         """Train all epochs; ends with the best weights in the labeler and the folder."""
         keys = self.config.training
         logger.info(header())
-        with Interrupt() as interrupt:
+        with Interrupt() as interrupt, closing(self._gradients):
             while self.progress.epoch < keys.iteration and not self._out_of_patience():
                 self._epoch(interrupt)
         checkpoint.publish(
@@ -209,25 +214,17 @@ class Trainer:
         keys = self.config.training
         self._updates.zero_grad()
         scale = 1.0 / len(step.rows) if keys.ave_batch_loss else 1.0
-        losses = []
-        for batch in step.batches:
-            try:
-                with self._precision():
-                    loss = self.labeler.loss(batch)
-            except RowError as error:
-                raise self._row_failed(error, step, batch.index, number) from error
-            (loss * scale if scale != 1.0 else loss).backward()  # type: ignore[no-untyped-call]
-            losses.append(loss.detach())
-        total = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+
+        def failed(error: Exception, batch: Batch) -> Exception:
+            if not isinstance(error, RowError):
+                return error
+            return self._row_failed(error, step, batch.index, number)
+
+        total = self._gradients.compute(step.batches, scale, failed)
         norm = self._updates.step(rate)
         self._unread.append((total, norm, step, number))
         if total.device.type == "cpu" or len(self._unread) >= _UNREAD_STEPS:
             self._read_losses()
-
-    def _precision(self) -> torch.autocast:
-        """Lower precision in the forward pass, if ``amp`` asks for it."""
-        lower = self.config.training.amp != "none"
-        return torch.autocast(self.labeler.device.type, torch.bfloat16, enabled=lower)
 
     def _read_losses(self) -> None:
         """Add up the losses of the steps since the last time; NcrfError for one not finite."""

@@ -24,6 +24,7 @@ from ncrf.evaluate import Score, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.train import checkpoint, warm_start
+from ncrf.train.gradients import may_be_shared
 from ncrf.train.minibatch import Trainer
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,12 @@ def _untrained(
 
 def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_dir: Path) -> None:
     """Train the predictor's network, in a new folder or from where a training stopped."""
+    workers = 1
+    if may_be_shared(predictor.labeler):
+        # Threads that compute parts of a step keep the cores busier than torch's, which share out
+        # single operations, and do not wait for each other where another program wants a core.
+        workers = torch.get_num_threads()
+        torch.set_num_threads(1)
     trainer = Trainer(
         predictor.labeler,
         read.vocabulary.encode(read.corpus),
@@ -125,6 +132,7 @@ def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_di
         read.vocabulary,
         None if dev is None else lambda: predictor.score(dev),
         partial_labels=read.partial,
+        workers=workers,
     )
     _prepare_folder(predictor.config, model_dir, read.vocabulary, trainer)
     try:
