@@ -5,8 +5,8 @@
     scripts/soak.py threads --seconds 60
     scripts/soak.py train --sentences 300000
 
-Each makes what it needs in a temporary folder, with a generated corpus like that of scripts/bench.py,
-and ends with a line of figures; exit status 1 if anything was lost.
+Each makes what it needs in a temporary folder, with a generated corpus like that of
+scripts/bench.py, and ends with a line of figures; exit status 1 if anything was lost.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from ncrf.data.dataset import IntArray, TypeTable
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
 from ncrf.model.lookup import Lookup
 
-_MOST_BYTES = 1 << 26  # for the table; a window with more words gets a table of its own size
-_AT_A_TIME = 4096  # words whose rows are computed together
+_MOST_BYTES = 1 << 27  # for the table; a window with more words gets a table of its own size
+_AT_A_TIME = 512  # words whose rows are computed together: what they need stays in cache
 
 
 @dataclass(frozen=True)

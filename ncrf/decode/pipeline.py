@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -47,9 +48,11 @@ def sharing_cores(threads: int) -> Iterator[None]:
     """While entered, torch computes each operation in the thread that asks for it.
 
     Whole windows in several threads keep the cores busy better than single operations that are
-    shared out, and do not suffer where another program wants a core.
+    shared out, and do not suffer where another program wants a core. Nothing in the work makes
+    circles of objects, so Python need not look for any.
     """
-    before, interval = torch.get_num_threads(), sys.getswitchinterval()
+    before, interval, collecting = torch.get_num_threads(), sys.getswitchinterval(), gc.isenabled()
+    gc.disable()
     if threads > 1:
         torch.set_num_threads(1)
         sys.setswitchinterval(_SWITCH)
@@ -58,3 +61,5 @@ def sharing_cores(threads: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         sys.setswitchinterval(interval)
+        if collecting:
+            gc.enable()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ncrf.model.recurrent import Recurrent, reversed_places, take_places
 
@@ -76,21 +76,41 @@ class FoldedRecurrent:
         """The rows ``[K, D*G*H]`` of words whose vectors are ``[K, type_width]``."""
         return torch.addmm(self._bias, type_vectors, self._type_weights.t())
 
-    def __call__(
+    def emissions(
+        self,
+        table: Tensor,
+        rows: Tensor,
+        features: Tensor,
+        lengths: Tensor,
+        projection: nn.Linear,
+    ) -> Tensor:
+        """The states through a projection, ``[B,L,Y]``; 0 at padding. Shapes as in ``states``.
+
+        Of a single layer each direction is projected by itself, where its states stand: what is
+        then put together is as wide as the labels.
+        """
+        if self._recurrent.rnn.num_layers > 1:
+            found: Tensor = projection(self.states(table, rows, features, lengths)[0])
+            return found
+        out = self._walk(table, rows, features, lengths)
+        weights = projection.weight.view(-1, self._directions, self._hidden).transpose(0, 1)
+        padding = torch.arange(rows.shape[1]) >= lengths.unsqueeze(1)
+        total = (out[:, 0] @ weights[0].t()).transpose(0, 1) + projection.bias
+        if self._directions == 2:
+            backward = (out[:, 1] @ weights[1].t()).transpose(0, 1).contiguous()
+            total += take_places(backward, reversed_places(lengths, rows.shape[1]))
+        return total.masked_fill_(padding.unsqueeze(2), 0)
+
+    def states(
         self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """States ``[B,L,H]`` and last states ``[B,H]``, as Recurrent has them; 0 at padding.
+        """States ``[B,L,H]`` (meaningless at padding) and last states ``[B,H]``, as in Recurrent.
 
         Shapes:
             table: ``[K, D*G*H]``, contiguous; rows: ``[B,L]`` into it, longest sentence first.
             features: ``[F,B,L]``; lengths: ``[B]``, falling.
         """
-        lookups = [(table.view(-1, self.width // self._directions), self._by_step(rows, lengths))]
-        for values, ids in zip(self._features, features, strict=True):
-            lookups.append((values, self._by_step(ids, lengths)))
-        walk = self._walk_lstm if self._lstm else self._walk_gru
-        out = table.new_zeros(rows.shape[1], self._directions, len(rows), self._hidden)
-        walk(out, _parts(lengths, rows.shape[1]), lookups)
+        out = self._walk(table, rows, features, lengths)
         last = out[lengths - 1, :, torch.arange(len(rows))].flatten(1)
         states = out[:, 0].transpose(0, 1)
         if self._directions == 2:
@@ -98,6 +118,19 @@ class FoldedRecurrent:
             backward = take_places(out[:, 1].transpose(0, 1).contiguous(), places)
             states = torch.cat([states, backward], dim=2)
         return self._recurrent.further_layers(states.contiguous(), last, lengths)
+
+    def _walk(self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor) -> Tensor:
+        """States ``[L,D,B,H]`` by step; rows that have ended hold no numbers of any meaning."""
+        lookups = [(table.view(-1, self.width // self._directions), self._by_step(rows, lengths))]
+        for values, ids in zip(self._features, features, strict=True):
+            lookups.append((values, self._by_step(ids, lengths)))
+        walk = self._walk_lstm if self._lstm else self._walk_gru
+        out = table.new_empty(rows.shape[1], self._directions, len(rows), self._hidden)
+        out[0] = 0  # what the first step finds before it
+        if self._recurrent.rnn.num_layers > 1:
+            out[1:] = 0  # the next layer reads padding too, and no NaN may come of it
+        walk(out, _parts(lengths, rows.shape[1]), lookups)
+        return out
 
     def _by_step(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Rows ``[L,D,B]`` of a look-up table with one row for each id and direction."""
@@ -180,7 +213,7 @@ def _parts(lengths: Tensor, longest: int) -> Iterator[_Part]:
 def _states(out: Tensor, part: _Part) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The states ``[D,n,H]`` before a part, 0 before the first step, and where its own go."""
     steps = slice(part.first, part.first + part.steps)
-    # At the first step ``out`` is still all zero.
+    # Before the first step stands the zero that it overwrites.
     return out[max(0, part.first - 1), :, : part.count], out[steps, :, : part.count].unbind(0)
 
 

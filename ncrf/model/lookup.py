@@ -49,13 +49,13 @@ class Lookup:
         """Emissions ``[B,L,Y]`` (``[B,1,Y]``) as Labeler.forward gives; ``table [K,width]``."""
         labeler = self._labeler
         if self._folded is not None:
-            states, last = self._folded(table, batch.rows, batch.features, batch.lengths)
-            emissions: Tensor = labeler.projection(
-                last.unsqueeze(1) if labeler.classify else states
-            )
+            words = (table, batch.rows, batch.features, batch.lengths)
+            if not labeler.classify:
+                return self._folded.emissions(*words, labeler.projection)
+            emissions: Tensor = labeler.projection(self._folded.states(*words)[1].unsqueeze(1))
             return emissions
-        words = labeler.representation.with_features(table[batch.rows], batch.features)
-        return labeler.emissions(words, batch.mask, batch.lengths)
+        vectors = labeler.representation.with_features(table[batch.rows], batch.features)
+        return labeler.emissions(vectors, batch.mask, batch.lengths)
 
     def label_mask(self, batch: RowBatch) -> Tensor:
         """The positions that have a label, ``[B,L]`` (``[B,1]``)."""
