@@ -86,6 +86,16 @@ def test_vectors_can_be_kept_in_the_model(tmp_path, vectors):
     assert emissions(Tagger.load(tmp_path / "copy"), NEW) == emissions(again, NEW)
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"", lambda data: b"x"])
+def test_damaged_vectors_of_a_model_are_an_error_that_names_them(tmp_path, vectors, damage):
+    train(tmp_path, vectors, vectors_in_model=True)
+    stored = tmp_path / "model" / "vectors.safetensors"
+    stored.write_bytes(damage(stored.read_bytes()))
+    with pytest.raises(InputError, match="is damaged") as caught:
+        Tagger.load(tmp_path / "model")
+    assert caught.value.file == str(stored)
+
+
 def test_results_do_not_depend_on_the_test_file_named_in_training(tmp_path, vectors):
     keys = {"dev_dir": str(SAMPLE / "test.bioes")}
     for name in ("with", "without"):
