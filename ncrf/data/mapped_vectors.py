@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -13,6 +15,8 @@ import numpy.typing as npt
 from ncrf.data.tensor_file import Tensor, TensorMap, TensorWriter
 from ncrf.data.vector_table import RowBlock, VectorTable
 from ncrf.data.word_index import UIntArray, WordIndex, sorted_hashes, word_hashes
+
+logger = logging.getLogger(__name__)
 
 CHECKED_ROWS = 10_000
 
@@ -119,6 +123,12 @@ class MappedVectors:
             return VectorTable(index, self._matrix)
         matrix = self._file.rows("matrix", np.fromiter(index.values(), np.int64, len(index)))
         return VectorTable(dict(zip(index, range(len(index)), strict=True)), matrix)
+
+    def discard(self, error: DamagedError) -> None:
+        """Remove the file, which was found to be damaged, so that it is made anew."""
+        logger.warning("%s: damaged, and thrown away (%s)", self.path, error)
+        with suppress(OSError):
+            self.path.unlink()
 
     def _check(self, rows: npt.NDArray[np.float32], sums: UIntArray) -> None:
         if not np.array_equal(_row_checksums(rows), sums):

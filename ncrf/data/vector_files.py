@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -21,8 +20,6 @@ from ncrf.data.vector_text import TextRows, split_row
 from ncrf.data.word_index import candidate_rows, encoded, sorted_hashes, word_hashes
 
 __all__ = ["VectorFile", "VectorTable", "read_vectors", "with_lower_case"]
-
-logger = logging.getLogger(__name__)
 
 
 def read_vectors(
@@ -42,8 +39,10 @@ def read_vectors(
     kind = vector_kind(path)
     mapped = cached_vectors(path, cache, lambda: _open_rows(path, kind))
     if mapped is not None:
-        with suppress(DamagedError):
+        try:
             return mapped.everything()
+        except DamagedError as error:
+            mapped.discard(error)
     return _all_rows(path, kind)
 
 
@@ -101,10 +100,7 @@ class VectorFile:
         except DamagedError as error:
             with self._lock:
                 if isinstance(self._source, MappedVectors):
-                    damaged = self._source.path
-                    logger.warning("%s: damaged, and thrown away (%s)", damaged, error)
-                    with suppress(OSError):
-                        damaged.unlink()
+                    self._source.discard(error)
                     self._read(())
             return question(self._source)
 

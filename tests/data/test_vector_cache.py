@@ -360,6 +360,7 @@ def test_damage_that_only_a_whole_reading_meets(path):
     file.write_bytes(flip(file.read_bytes(), 4096))  # in the row of "the"
     assert as_lists(VectorFile(path, ["1990"], "auto").table) == {"1990": ROWS["1990"]}
     assert as_lists(read_vectors(path, cache="auto")) == ROWS
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"seen_ns": "x"}'])
