@@ -19,6 +19,7 @@ from ncrf.config.schema import Origin
 from ncrf.errors import ConfigError
 
 COMMAND_LINE = "command line"
+MOST_BYTES = 1 << 18  # of a config file; PyYAML needs some seconds for as many
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Entry:
 def read_file(path: str | os.PathLike[str]) -> list[Entry]:
     """The entries of a config file: YAML by its ending, ``key=value`` lines otherwise."""
     name = os.fspath(path)
-    text = _read_text(name)
+    text = decoded(read_bytes(name), name)
     is_yaml = Path(name).suffix.lower() in (".yaml", ".yml")
     return read_yaml(text, name) if is_yaml else read_key_values(text, name)
 
@@ -127,15 +128,25 @@ def _value_of_bare_option(name: str) -> str:
     return "True"
 
 
-def _read_text(name: str) -> str:
-    """A file as text: UTF-8 with or without BOM, any line ends."""
+def read_bytes(name: str) -> bytes:
+    """The content of a config file; ConfigError if it cannot be read, or is far too long."""
     try:
-        data = Path(name).read_bytes()
+        with open(name, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
             f"cannot be read: {reason}", file=name, remedy="the path of a config file"
         ) from error
+    if len(data) > MOST_BYTES:
+        raise ConfigError(
+            f"is larger than {MOST_BYTES:,} bytes", file=name, remedy="the path of a config file"
+        )
+    return data
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The content of a config file as text: UTF-8 with or without BOM, any line ends."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -187,8 +187,11 @@ class _TableBuilder:
 def vector_kind(path: str | Path) -> str:
     """Tell by its content whether a file is ``text``, ``word2vec`` (binary) or ``fasttext``.
 
-    Raises InputError for pickles, which can run code when they are loaded: gensim's ``.kv``.
+    Raises InputError for pickles, which can run code when they are loaded: gensim's ``.kv``, and
+    for a device or pipe: it may be endless, and vectors are read more than once.
     """
+    if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+        raise InputError("is no file", file=path, remedy="the path of a file of vectors")
     with open_bytes(path) as file:
         try:
             start = file.read(SNIFF_BYTES)

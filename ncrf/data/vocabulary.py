@@ -37,8 +37,8 @@ class NewWordVectors(Protocol):
         """
         ...
 
-    def store(self, model_dir: Path) -> None:
-        """Keep all vectors in a model folder, so that it needs no other file."""
+    def stored(self) -> bytes:
+        """All vectors as the content of a file of a model folder, which then needs no other."""
         ...
 
 

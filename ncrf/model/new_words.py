@@ -21,27 +21,40 @@ from ncrf.data.vectors import (
 )
 from ncrf.data.vocabulary import NewWordVectors
 from ncrf.errors import InputError
-from ncrf.model.folder import VECTORS, read_tensors, write_tensors
+from ncrf.model.folder import VECTORS, has, read_tensors, tensor_bytes
 
 logger = logging.getLogger(__name__)
 
 
 class StoredRows:
-    """The rows of a vector file that a model folder keeps (``vectors_in_model``)."""
+    """The rows of a vector file that a model folder keeps (``vectors_in_model``).
 
-    def __init__(self, path: Path) -> None:
+    Raises InputError for a file that does not hold rows of the model's width.
+    """
+
+    def __init__(self, path: Path, width: int) -> None:
         tensors = read_tensors(path)
-        words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
+        try:
+            words = tensors["words"].numpy().tobytes().decode("utf-8").split("\n")
+            self._matrix = tensors["rows"].numpy()  # float16: half the memory, too
+        except (KeyError, TypeError, UnicodeDecodeError) as error:
+            raise InputError("is damaged: it holds no vectors", file=path) from error
         self._index = {word: row for row, word in enumerate(words)}
-        self._matrix = tensors["rows"].numpy()  # float16: half the memory, too
+        if self._matrix.shape != (len(words), width) or self._matrix.dtype != np.float16:
+            raise InputError(
+                f"holds {self._matrix.dtype} of {list(self._matrix.shape)}, not float16 of "
+                f"{[len(words), width]}",
+                file=path,
+            )
 
     @classmethod
-    def write(cls, path: Path, table: VectorTable) -> None:
-        """Write a table of vectors for ``StoredRows`` to read."""
+    def content(cls, table: VectorTable) -> bytes:
+        """A table of vectors as the content of a file for ``StoredRows`` to read."""
+        table = table.only(word for word in table.index if "\n" not in word)
         words = np.frombuffer("\n".join(table.index).encode("utf-8"), np.uint8)
         rows = table.matrix.astype(np.float16)
         tensors = {"words": torch.from_numpy(words.copy()), "rows": torch.from_numpy(rows)}
-        write_tensors(path, tensors)
+        return tensor_bytes(tensors)
 
     def all_rows(self) -> VectorTable:
         """Every word that is stored."""
@@ -70,11 +83,11 @@ class FoundRows:
         rows[match.found] = table.matrix[match.rows[match.found]]
         return (normalize_rows(rows) if self._normalize else rows), match.found
 
-    def store(self, model_dir: Path) -> None:
-        """Keep all rows of the source in a model folder, in float16."""
+    def stored(self) -> bytes:
+        """All rows of the source, in float16, as the content of a model folder's file."""
         source = self._source
         table = source.all_rows() if isinstance(source, StoredRows) else read_vectors(source.path)
-        StoredRows.write(model_dir / VECTORS, table)
+        return StoredRows.content(table)
 
 
 def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | None:
@@ -87,8 +100,8 @@ def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | 
     if not config.words.use_word_emb or path is None:
         return None
     source: VectorFile | StoredRows
-    if (model_dir / VECTORS).exists():
-        source = StoredRows(model_dir / VECTORS)
+    if has(model_dir, VECTORS):
+        source = StoredRows(model_dir / VECTORS, width)
     elif os.path.exists(path):
         source = VectorFile(path)
         if source.dim != width:
