@@ -45,7 +45,7 @@ class Run:
         None,
         "How many processor threads to compute with. Unset: one for training in batches of at most "
         "16 sentences, where more do not help, else all there are.",
-        interval="[1, inf)",
+        interval="[1, 1024]",
     )
     plugins: tuple[str, ...] = key(
         (),
@@ -241,7 +241,7 @@ class Decoding:
         None,
         "How many labelings of each sentence are written, with their probabilities. Unset "
         "or 0: the best one, without.",
-        interval="[0, inf)",
+        interval="[0, 10000]",
     )
     output_scheme: str = key(
         "input",

@@ -17,9 +17,11 @@ from ncrf.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t\r]*")
+HEADER = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t\r]*")
 PLAIN_NUMBER = rb" -?[0-9]{1,9}\.[0-9]+(?:e-[0-9]+)?"
+WIDEST_PLAIN = 10_000  # numbers of a row that a pattern is made for
 SETTLING_ROWS = 1000
+SETTLING_BYTES = 1 << 24
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -50,7 +52,7 @@ class TextRows:
         self.count = 0
         self._wanted = wanted
         self._lines = file.byte_lines()
-        self._head = list(islice(self._lines, SETTLING_ROWS + 1))
+        self._head = list(_first(self._lines))
         self._announced, self.width = _settle([line for _, _, line in self._head], file.name)
 
     def __iter__(self) -> Iterator[Row]:
@@ -59,11 +61,12 @@ class TextRows:
         Raises InputError, with its line, for a row that has too few numbers, a number that is
         not finite (in float32), or a word that is not UTF-8, whether it is wanted or not.
         """
-        wanted = self._wanted
-        # Most rows are plain, and need no parsing to be known as right.
-        plain = re.compile(rb"([^ ]+)(?:%s){%d}[ \r]*" % (PLAIN_NUMBER, self.width))
+        wanted, plain = self._wanted, None
+        if wanted is not None and self.width <= WIDEST_PLAIN:
+            # Most rows are plain, and need no parsing to be known as right.
+            plain = re.compile(rb"([^ ]+)(?:%s){%d}[ \r]*" % (PLAIN_NUMBER, self.width))
         for number, offset, line in self._row_lines():
-            match = None if wanted is None else plain.fullmatch(line)
+            match = None if plain is None else plain.fullmatch(line)
             word = None if match is None else self._decoded(match[1], number)
             values = None
             if word is None or (wanted is not None and word in wanted):
@@ -92,6 +95,16 @@ class TextRows:
             return word.decode("utf-8")
         except UnicodeDecodeError as error:
             raise invalid_utf8(self._file.name, line, word[error.start]) from None
+
+
+def _first(lines: Iterator[tuple[int, int, bytes]]) -> Iterator[tuple[int, int, bytes]]:
+    """The lines by which the width is settled, of which memory can hold any number."""
+    size = 0
+    for line in islice(lines, SETTLING_ROWS + 1):
+        yield line
+        size += len(line[2])
+        if size > SETTLING_BYTES:
+            break
 
 
 def _settle(head: list[bytes], file: str) -> tuple[int | None, int]:
