@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_MOST = 1000  # characters of what is said of a place; a word may have millions
+
 
 class NcrfError(Exception):
     """Work that could not be finished; the command line ends with ``exit_status``."""
 
     exit_status = 1
+
+    def __init__(self, text: str) -> None:
+        super().__init__(_one_line(text))
 
 
 class InputError(NcrfError):
@@ -33,9 +38,21 @@ class InputError(NcrfError):
         self.line = line
         self.remedy = remedy
         place = ":".join(str(part) for part in (self.file, line) if part is not None)
-        text = f"{place}: {what}" if place else what
-        super().__init__(" ".join((f"{text} ({remedy})" if remedy else text).splitlines()))
+        text = f"{place}: {_shortened(what)}" if place else _shortened(what)
+        super().__init__(f"{text} ({_shortened(remedy)})" if remedy else text)
 
 
 class ConfigError(InputError):
     """A wrong key, value or path in a config file or on the command line."""
+
+
+def _shortened(text: str, most: int = _MOST) -> str:
+    return text if len(text) <= most else f"{text[: most - 100]} ... {text[-90:]}"
+
+
+def _one_line(text: str) -> str:
+    """The text as a terminal may show it: one line, nothing in it that moves the cursor."""
+    line = " ".join(_shortened(text, 4 * _MOST).splitlines())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -11,7 +11,6 @@ from typing import Any
 from ncrf.config import Config, load_config, model_folder
 from ncrf.data import corpora
 from ncrf.data.columns import Sentence
-from ncrf.data.output_files import write_file
 from ncrf.data.partial import UNKNOWN_LABEL
 from ncrf.decode.load import load_predictor
 from ncrf.decode.predict import Predictor
@@ -19,7 +18,7 @@ from ncrf.decode.prediction import Prediction, Wanted
 from ncrf.errors import InputError
 from ncrf.evaluate import Score
 from ncrf.model import folder
-from ncrf.train import checkpoint
+from ncrf.train import checkpoint, folder_lock
 from ncrf.train.training import train_model
 
 logger = logging.getLogger(__name__)
@@ -118,17 +117,17 @@ class Tagger:
         Raises InputError for a folder that holds anything else, NcrfError if it cannot be written.
         """
         place = Path(model_dir)
+        folder_lock.refuse_locked(place)
         if checkpoint.folder_state(place) in ("finished", "unfinished"):
             raise InputError("holds a model", file=place, remedy="save into another folder")
         checkpoint.check_folder(place, resume=False, overwrite=False)
-        with folder.whole(place) as temporary:
-            folder.write_description(temporary, self.config, self.vocabulary)
-            weights = self.predictor.labeler.state_dict()
-            folder.write_tensors(temporary / folder.WEIGHTS, weights)
-            if self.config.words.vectors_in_model and self.predictor.new_words is not None:
-                self.predictor.new_words.store(temporary)
-            if self._history:
-                write_file(temporary / folder.HISTORY, self._history)
+        files = folder.description_files(self.config, self.vocabulary)
+        if self.config.words.vectors_in_model and self.predictor.new_words is not None:
+            files[folder.VECTORS] = self.predictor.new_words.stored()
+        if self._history:
+            files[folder.HISTORY] = self._history
+        files[folder.WEIGHTS] = folder.tensor_bytes(self.predictor.labeler.state_dict())
+        folder.write_model(place, files)
 
     def _wanted(self, nbest: int | None, marginals: bool) -> Wanted:
         """What a call asks for, beside what the keys ``nbest`` and ``marginals`` always do."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,6 +62,20 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("ncrf: interrupted", file=sys.stderr)
         return 130
+    except (MemoryError, RuntimeError) as error:
+        what = _out_of_memory(error)
+        if what is None:
+            raise
+        print(f"ncrf: {what}", file=sys.stderr)
+        return 1
+
+
+def _out_of_memory(error: Exception) -> str | None:
+    """One line for an error that says so, the processor's or a GPU's; None for any other."""
+    text = " ".join(str(error).split())
+    if not isinstance(error, MemoryError) and not re.search(r"out of memory|allocate memory", text):
+        return None
+    return f"out of memory (a smaller batch_size or max_batch_tokens may help): {text[:300]}"
 
 
 def _discard_output() -> None:

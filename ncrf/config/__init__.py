@@ -4,7 +4,7 @@ from ncrf.config.checks import idle_keys, is_used, log_idle_keys
 from ncrf.config.document import configuration_page, keys_table
 from ncrf.config.folders import model_folder
 from ncrf.config.keys import Key, add_choice, all_keys, choices_of, find_key, groups, key, key_group
-from ncrf.config.load import load_config, read_model_config
+from ncrf.config.load import load_config, parse_model_config, read_model_config
 from ncrf.config.merge import merge_decode_config
 from ncrf.config.plugins import import_plugins
 from ncrf.config.schema import (
@@ -56,6 +56,7 @@ __all__ = [
     "log_idle_keys",
     "merge_decode_config",
     "model_folder",
+    "parse_model_config",
     "read_model_config",
     "write_config",
 ]

@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 #: The file in a model folder that holds the model's own config.
 MODEL_CONFIG = "config.yaml"
+_WAITING_CONFIG = f".{MODEL_CONFIG}.next"  # where a training was killed as it renamed its files
 
 STANDARD_INPUT = "-"
 _TRAINED_MODEL = "the folder of a model that ncrf trained"
@@ -176,8 +177,9 @@ def _given_as(config: Config, name: str) -> str:
 
 def _folder_problem(folder: str) -> str | None:
     """What is wrong with a folder that should hold a model; None if nothing is."""
-    if os.path.isfile(os.path.join(folder, MODEL_CONFIG)):
-        return None
+    for name in (MODEL_CONFIG, _WAITING_CONFIG):
+        if os.path.isfile(os.path.join(folder, name)):
+            return None
     if not os.path.exists(folder):
         return "does not exist"
     return f"holds no {MODEL_CONFIG}" if os.path.isdir(folder) else "is a file"

@@ -47,7 +47,7 @@ class Run:
         "How many processor threads to compute with. Unset: all there are, and one for training in "
         "batches of at most 16 sentences, where more do not help. Batches of 32 or more are "
         "computed in parts, one for each thread.",
-        interval="[1, inf)",
+        interval="[1, 1024]",
     )
     plugins: tuple[str, ...] = key(
         (),
@@ -251,7 +251,7 @@ class Decoding:
         None,
         "How many labelings of each sentence are written, with their probabilities. Unset "
         "or 0: the best one, without.",
-        interval="[0, inf)",
+        interval="[0, 10000]",
     )
     output_scheme: str = key(
         "input",

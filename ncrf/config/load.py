@@ -11,7 +11,15 @@ from ncrf.config import checks
 from ncrf.config.folders import model_folder, settle_folders
 from ncrf.config.keys import Key, UnknownNameError, canonical, find_key, shown, unknown_key
 from ncrf.config.plugins import import_plugins, module_names
-from ncrf.config.readers import Entry, read_command_line, read_file, read_mapping
+from ncrf.config.readers import (
+    Entry,
+    decoded,
+    read_bytes,
+    read_command_line,
+    read_file,
+    read_mapping,
+    read_yaml,
+)
 from ncrf.config.schema import Config, Origin
 from ncrf.config.values import (
     BadValueError,
@@ -71,7 +79,16 @@ def read_model_config(
     """
     path = model_folder(os.fspath(folder))
     checks.check_model_folder(path)
-    entries = read_file(os.path.join(path, checks.MODEL_CONFIG))
+    file = os.path.join(path, checks.MODEL_CONFIG)
+    return parse_model_config(read_bytes(file), file, plugins=plugins)
+
+
+def parse_model_config(
+    content: bytes, file: str | os.PathLike[str], *, plugins: str | Iterable[str] = ()
+) -> Config:
+    """As :func:`read_model_config`, from the content of the file."""
+    name = os.fspath(file)
+    entries = read_yaml(decoded(content, name), name)
     for entry in entries:
         if canonical(entry.name) == "plugins":
             raise ConfigError(

@@ -116,14 +116,14 @@ class WordLayer:
     lstm_layer: int = key(
         1,
         "How many LSTM or GRU layers are stacked.",
-        interval="[1, inf)",
+        interval="[1, 100]",
         shapes_model=True,
         used_when={**_WORD_LAYER, "word_seq_feature": ("LSTM", "GRU")},
     )
     cnn_layer: int = key(
         4,
         "How many convolutions are stacked.",
-        interval="[1, inf)",
+        interval="[1, 100]",
         shapes_model=True,
         used_when={**_WORD_LAYER, "word_seq_feature": ("CNN",)},
     )

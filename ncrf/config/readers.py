@@ -19,6 +19,8 @@ from ncrf.config.schema import Origin
 from ncrf.errors import ConfigError
 
 COMMAND_LINE = "command line"
+MOST_BYTES = 1 << 18  # of a config file; PyYAML needs some seconds for as many
+_MOST_NODES = 100_000  # of a YAML file whose aliases are followed; they can multiply without end
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Entry:
 def read_file(path: str | os.PathLike[str]) -> list[Entry]:
     """The entries of a config file: YAML by its ending, ``key=value`` lines otherwise."""
     name = os.fspath(path)
-    text = _read_text(name)
+    text = decoded(read_bytes(name), name)
     is_yaml = Path(name).suffix.lower() in (".yaml", ".yml")
     return read_yaml(text, name) if is_yaml else read_key_values(text, name)
 
@@ -86,7 +88,7 @@ def read_yaml(text: str, file: str) -> list[Entry]:
         raise ConfigError(
             "holds no mapping", file=file, line=_line(root), remedy="lines of key: value"
         )
-    return list(_yaml_entries(root, file, may_nest=True))
+    return list(_YamlReader(file).entries(root, may_nest=True))
 
 
 def read_command_line(arguments: Sequence[str]) -> list[Entry]:
@@ -127,15 +129,25 @@ def _value_of_bare_option(name: str) -> str:
     return "True"
 
 
-def _read_text(name: str) -> str:
-    """A file as text: UTF-8 with or without BOM, any line ends."""
+def read_bytes(name: str) -> bytes:
+    """The content of a config file; ConfigError if it cannot be read, or is far too long."""
     try:
-        data = Path(name).read_bytes()
+        with open(name, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
             f"cannot be read: {reason}", file=name, remedy="the path of a config file"
         ) from error
+    if len(data) > MOST_BYTES:
+        raise ConfigError(
+            f"is larger than {MOST_BYTES:,} bytes", file=name, remedy="the path of a config file"
+        )
+    return data
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The content of a config file as text: UTF-8 with or without BOM, any line ends."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -146,35 +158,49 @@ def _read_text(name: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _yaml_entries(node: yaml.MappingNode, file: str, *, may_nest: bool) -> Iterator[Entry]:
-    for key_node, value_node in node.value:
-        place = Origin(file, _line(key_node))
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise ConfigError("a key is no word", file=file, line=place.line, remedy="key: value")
-        name = str(key_node.value)
-        is_mapping = isinstance(value_node, yaml.MappingNode)
-        if is_mapping and not (canonical(name) == "feature" and _names_feature(value_node)):
-            if not may_nest:
-                raise ConfigError(
-                    f"the section {shown(name)} stands inside another",
-                    file=file,
-                    line=place.line,
-                    remedy="one level of sections at most",
-                )
-            yield from _yaml_entries(value_node, file, may_nest=False)
-        else:
-            yield Entry(name, _plain(value_node, file, depth=0), place)
+class _YamlReader:
+    """Turns the nodes of one YAML file into entries."""
 
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._nodes = 0
 
-def _plain(node: yaml.Node, file: str, depth: int) -> Any:
-    """Text, None, or a list or mapping of them; anchors that contain themselves end here."""
-    if isinstance(node, yaml.ScalarNode):
-        return None if node.tag.endswith(":null") else str(node.value)
-    if depth >= 3:
-        raise ConfigError("lists within lists", file=file, line=_line(node), remedy="a flat list")
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, file, depth + 1) for item in node.value]
-    return {str(_plain(k, file, depth + 1)): _plain(v, file, depth + 1) for k, v in node.value}
+    def entries(self, node: yaml.MappingNode, *, may_nest: bool) -> Iterator[Entry]:
+        """The entries of a mapping; of the sections in it where it may have some."""
+        for key_node, value_node in node.value:
+            place = Origin(self._file, _line(key_node))
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._error("a key is no word", key_node, "key: value")
+            self._count(key_node)
+            name = str(key_node.value)
+            is_mapping = isinstance(value_node, yaml.MappingNode)
+            if is_mapping and not (canonical(name) == "feature" and _names_feature(value_node)):
+                if not may_nest:
+                    what = f"the section {shown(name)} stands inside another"
+                    raise self._error(what, key_node, "one level of sections at most")
+                yield from self.entries(value_node, may_nest=False)
+            else:
+                yield Entry(name, self._plain(value_node, depth=0), place)
+
+    def _plain(self, node: yaml.Node, depth: int) -> Any:
+        """Text, None, or a list or mapping of them; anchors that contain themselves end here."""
+        self._count(node)
+        if isinstance(node, yaml.ScalarNode):
+            return None if node.tag.endswith(":null") else str(node.value)
+        if depth >= 3:
+            raise self._error("lists within lists", node, "a flat list")
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(item, depth + 1) for item in node.value]
+        pairs = node.value
+        return {str(self._plain(k, depth + 1)): self._plain(v, depth + 1) for k, v in pairs}
+
+    def _count(self, node: yaml.Node) -> None:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise self._error("its aliases stand for too much", node, "no aliases")
+
+    def _error(self, what: str, node: yaml.Node, remedy: str) -> ConfigError:
+        return ConfigError(what, file=self._file, line=_line(node), remedy=remedy)
 
 
 def _names_feature(node: yaml.MappingNode) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -221,12 +222,13 @@ def parse_columns(raw: Any) -> tuple[str, ...]:
     columns = tuple(
         part.lower() if part.lower() in ("word", "label") else part for part in _parts(raw)
     )
+    times = Counter(columns)
     for column in columns:
         if column not in ("word", "label", "-") and not re.fullmatch(r"\[[^\[\]]+\]", column):
             raise BadValueError(
                 f"has an unknown column {shown(column)}", "word, label, [NAME], or - to skip one"
             )
-        if column != "-" and columns.count(column) > 1:
+        if column != "-" and times[column] > 1:
             raise BadValueError(f"names {column} twice", "every column once")
     if "word" not in columns:
         raise BadValueError("has no word column", "as in word,[POS],label")

@@ -78,7 +78,7 @@ class ClassificationParser:
         )
         if has_label and len(parts) == 1:
             raise InputError("there is no label", remedy="write words ||| label")
-        columns = [WORD]
+        columns = dict.fromkeys([WORD])
         for part in parts[1 : len(parts) - has_label]:
             name = feature_name(part)
             if name is None or f"[{name}]" in columns:
@@ -86,5 +86,5 @@ class ClassificationParser:
                     f"{part!r} between words and label is no feature of its own",
                     remedy="write words ||| [NAME]value ||| label",
                 )
-            columns.append(f"[{name}]")
+            columns[f"[{name}]"] = None
         return ColumnFormat((*columns, *[LABEL] * has_label), SEPARATOR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -47,8 +48,9 @@ def parse_columns(columns: str | Sequence[str]) -> tuple[str, ...]:
     plain = tuple(_plain_name(name.strip(), index) for index, name in enumerate(names, 1))
     if WORD not in plain:
         raise _bad_columns("no column is the word")
+    times = Counter(plain)
     for name in plain:
-        if name != SKIPPED and plain.count(name) > 1:
+        if name != SKIPPED and times[name] > 1:
             raise _bad_columns(f"{name} stands there more than once")
     return plain
 
@@ -127,17 +129,17 @@ def default_layout(
             f"1 column found, {_show(cells)}, expected at least 2 (word and label)",
             remedy="separate word and label by a tab or by spaces",
         )
-    features: list[Feature] = []
+    features: dict[str, Feature] = {}
     for place in range(1, len(cells) - has_label):
         name = feature_name(cells[place])
         if name is None:
             raise _no_prefix(cells, place, has_label, raw=labels_optional)
-        if any(feature.name == name for feature in features):
+        if name in features:
             raise InputError(f"two columns are feature [{name}]", remedy="name them differently")
-        features.append(Feature(name, place, f"[{name}]"))
-    names = [WORD, *(feature.prefix for feature in features), *[LABEL] * has_label]
+        features[name] = Feature(name, place, f"[{name}]")
+    names = [WORD, *(feature.prefix for feature in features.values()), *[LABEL] * has_label]
     form = ColumnFormat(tuple(names), separator)
-    return Layout(form, 0, len(cells) - 1 if has_label else -1, tuple(features))
+    return Layout(form, 0, len(cells) - 1 if has_label else -1, tuple(features.values()))
 
 
 def _no_prefix(cells: Sequence[str], place: int, has_label: bool, *, raw: bool) -> InputError:

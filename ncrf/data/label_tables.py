@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ncrf.data.labels import (
     OUTSIDE,
     PLAIN,
+    Mark,
     belongs,
     joined,
     mark,
@@ -45,19 +46,31 @@ def legal_transitions(labels: Sequence[str], scheme: str, delimiter: str = "-") 
         return LegalTransitions(*(np.ones(shape, dtype=np.bool_) for shape in shapes))
     rules = span_scheme(scheme)
     marks = [*(mark(label, delimiter) for label in labels), OUTSIDE]
-    table = np.array(
-        [
-            [
-                belongs(previous, rules)
-                and belongs(current, rules)
-                and may_follow(previous, current, rules)
-                for current in marks
-            ]
-            for previous in marks
-        ],
-        dtype=np.bool_,
-    )
+
+    def legal(previous: Mark, current: Mark) -> bool:
+        known = belongs(previous, rules) and belongs(current, rules)
+        return known and may_follow(previous, current, rules)
+
+    table = _over_pairs(marks, legal)
     return LegalTransitions(table[-1, :-1].copy(), table[:-1, :-1].copy(), table[:-1, -1].copy())
+
+
+def _over_pairs(marks: Sequence[Mark], relation: Callable[[Mark, Mark], bool]) -> Bools:
+    """A relation between neighbours, for all pairs ``[Y,Y]`` of labels.
+
+    It may depend on their prefixes and on whether their types are the same, and is asked for these
+    alone: with thousands of labels there are millions of pairs.
+    """
+    kinds = list(dict.fromkeys(label._replace(type="") for label in marks))
+    types: dict[str, int] = {}
+    of_kind = np.array([kinds.index(label._replace(type="")) for label in marks], np.intp)
+    of_type = np.array([types.setdefault(label.type, len(types)) for label in marks], np.int64)
+
+    def table(other: str) -> Bools:
+        rows = [[relation(a, b._replace(type=other)) for b in kinds] for a in kinds]
+        return np.array(rows, dtype=np.bool_)[np.ix_(of_kind, of_kind)]
+
+    return np.where(of_type[:, None] == of_type[None, :], table(""), table("another"))
 
 
 class StrictRules(NamedTuple):
@@ -101,7 +114,7 @@ class SpanTables:
         )
         self.reading: Ints = np.array([readings[m[:2]] for m in self.marks], dtype=np.int64)
         bordered = [*self.marks, OUTSIDE]
-        within = np.array([[joined(a, b) for b in bordered] for a in bordered], dtype=np.bool_)
+        within = _over_pairs(bordered, joined)
         stands = np.array([label.inside for label in bordered], dtype=np.bool_)
         self.begins: Bools = stands[None, :] & ~within
         self.ends: Bools = stands[:, None] & ~within
@@ -111,9 +124,8 @@ class SpanTables:
         """Which spans are well-formed in a scheme, as arrays."""
         rules = span_scheme(scheme)
         bordered = [*self.marks, OUTSIDE]
-        begun = [[b.inside and well_begun(a, b, rules) for b in bordered] for a in bordered]
         return StrictRules(
-            np.array(begun, dtype=np.bool_),
+            _over_pairs(bordered, lambda a, b: b.inside and well_begun(a, b, rules)),
             np.array([well_ended(label, rules) for label in self.marks], dtype=np.bool_),
             np.array([not belongs(label, rules) for label in self.marks], dtype=np.bool_),
         )

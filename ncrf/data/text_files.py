@@ -16,6 +16,7 @@ from ncrf.errors import InputError
 STANDARD_INPUT = "-"
 BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 1 << 20
+LONGEST_LINE = 1 << 24  # bytes; what is longer is no text, or was made to fill the memory
 
 
 class TextFile:
@@ -24,7 +25,8 @@ class TextFile:
     A line ends with LF or CRLF and with nothing else (U+2028, form feed and the like are
     ordinary characters). A byte order mark at the very start is dropped, the last line may lack
     its end, a name that ends in ``.gz`` is unpacked, ``-`` is standard input. Memory is bounded
-    by one block, or by the longest line where that is longer.
+    by one block, or by the longest line where that is longer; a line of more than 16 MiB is an
+    InputError.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -60,7 +62,7 @@ class TextFile:
         To be asked for before anything was read.
         """
         read = b""
-        while block := self._read():
+        while len(read) <= LONGEST_LINE and (block := self._read()):
             read += block
             if _first_filled(read[: read.rfind(b"\n") + 1]):
                 break
@@ -74,14 +76,18 @@ class TextFile:
         on at once, so that lines typed or piped in are not held back.
         """
         pending: list[bytes] = []
-        number, offset = 1, 0
+        number, offset, length = 1, 0, 0
         while block := self._read():
             cut = block.rfind(b"\n") + 1
             if not cut:
                 pending.append(block)
+                length += len(block)
+                if length > LONGEST_LINE:
+                    raise self._too_long(number)
                 continue
             data = b"".join([*pending, block[:cut]])
             pending = [block[cut:]]
+            length = len(block) - cut
             yield number, offset, data
             number += data.count(b"\n")
             offset += len(data)
@@ -125,6 +131,14 @@ class TextFile:
         """Yield ``(line number, line)``."""
         for first, lines in self.blocks():
             yield from enumerate(lines, first)
+
+    def _too_long(self, line: int) -> InputError:
+        return InputError(
+            f"a line of more than {LONGEST_LINE:,} bytes",
+            file=self.name,
+            line=line,
+            remedy="a text file, with a line for each word or sentence",
+        )
 
     def _read(self) -> bytes:
         if self._unread:

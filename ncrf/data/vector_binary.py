@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ncrf.data.text_files import open_bytes
+from ncrf.data.text_files import BLOCK_BYTES, open_bytes
 from ncrf.data.vector_table import RowBlock, VectorTable
 from ncrf.data.vector_text import HEADER, cells_of, run_of_numbers
 from ncrf.errors import InputError
@@ -42,8 +43,11 @@ class TableRows:
 def vector_kind(path: str | Path) -> str:
     """Tell by its content whether a file is ``text``, ``word2vec`` (binary) or ``fasttext``.
 
-    Raises InputError for pickles, which can run code when they are loaded: gensim's ``.kv``.
+    Raises InputError for pickles, which can run code when they are loaded: gensim's ``.kv``, and
+    for a device or pipe: it may be endless, and vectors are read more than once.
     """
+    if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+        raise InputError("is no file", file=path, remedy="the path of a file of vectors")
     with open_bytes(path) as file:
         try:
             start = file.read(SNIFF_BYTES)
@@ -79,6 +83,8 @@ def _is_word2vec_binary(start: bytes) -> bool:
 
 def read_binary(path: str | Path, kind: str) -> VectorTable:
     """Let gensim read a binary file; it has no lines, so complaints name the word."""
+    if kind == "word2vec":
+        _refuse_short(path)
     import gensim.models  # slow to import, seldom needed
 
     try:
@@ -96,6 +102,27 @@ def read_binary(path: str | Path, kind: str) -> VectorTable:
     matrix = np.ascontiguousarray(vectors.vectors[: len(words)], dtype=np.float32)
     table = VectorTable({word: row for row, word in enumerate(words)}, matrix)
     return _checked(table, path)
+
+
+def _refuse_short(path: str | Path) -> None:
+    """InputError where the header says more than the file can hold: gensim would make room."""
+    with open_bytes(path) as file:
+        first = file.readline(64)
+        header = HEADER.fullmatch(first.removesuffix(b"\n"))
+        assert header is not None  # by this it was told to be binary
+        rows, width = int(header[1]), int(header[2])
+        needed = rows * (4 * width + 2)  # a word has a letter, and a space after it
+        try:
+            while needed > 0 and (block := file.read1(BLOCK_BYTES)):
+                needed -= len(block)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"cannot be read: {error}", file=path) from None
+    if needed > 0:
+        raise InputError(
+            f"the header says {rows:,} rows of {width:,} numbers, the file is too short for them",
+            file=path,
+            remedy="it may be cut short; fetch it again",
+        )
 
 
 def _checked(table: VectorTable, path: str | Path) -> VectorTable:

@@ -19,8 +19,9 @@ from ncrf.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t\r]*")
+HEADER = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t\r]*")
 SETTLING_ROWS = 1000
+SETTLING_BYTES = 1 << 24
 BLOCK_NUMBERS = 40_000
 
 _BLANK = (b"", b" ", b"\t", b"\r")  # how a line may begin that is blank
@@ -43,7 +44,7 @@ class TextRows:
         self._file = file
         self.count = 0
         self._lines = file.byte_lines()
-        self._head = list(islice(self._lines, SETTLING_ROWS + 1))
+        self._head = list(_first(self._lines))
         self.announced, self.width = _settle([line for _, _, line in self._head], file.name)
 
     def __iter__(self) -> Iterator[RowBlock]:
@@ -127,6 +128,16 @@ def warn_of_count(file: str, announced: int | None, count: int) -> None:
 def _filled(line: bytes) -> bool:
     """Whether a line holds more than spaces and tabs."""
     return line[:1] not in _BLANK or bool(line.strip(b" \t\r"))
+
+
+def _first(lines: Iterator[tuple[int, int, bytes]]) -> Iterator[tuple[int, int, bytes]]:
+    """The lines by which the width is settled, of which memory can hold any number."""
+    size = 0
+    for line in islice(lines, SETTLING_ROWS + 1):
+        yield line
+        size += len(line[2])
+        if size > SETTLING_BYTES:
+            break
 
 
 def _settle(head: list[bytes], file: str) -> tuple[int | None, int]:

@@ -23,7 +23,7 @@ from ncrf.data.dataset import (
     offsets_of,
 )
 from ncrf.data.partial import is_partial
-from ncrf.data.schemes import PLAIN, convert, spans, split_label
+from ncrf.data.schemes import PLAIN, SCHEMES, convert, spans, split_label
 from ncrf.data.vectors import spellings
 from ncrf.errors import InputError
 
@@ -38,8 +38,8 @@ class NewWordVectors(Protocol):
         """
         ...
 
-    def store(self, model_dir: Path) -> None:
-        """Keep all vectors in a model folder, so that it needs no other file."""
+    def stored(self) -> bytes:
+        """All vectors as the content of a file of a model folder, which then needs no other."""
         ...
 
 
@@ -53,6 +53,14 @@ class LabelScheme:
     source: str
     target: str
     delimiter: str = "-"
+
+    def is_sound(self) -> bool:
+        """Whether a corpus in ``source`` can be that of a model in ``target``."""
+        names, trained = {*SCHEMES, PLAIN}, {*SCHEMES, PLAIN} - {"IOB1"}
+        if self.source not in names or self.target not in trained:
+            return False
+        plain = (self.source == PLAIN) == (self.target == PLAIN)
+        return plain and isinstance(self.delimiter, str) and bool(self.delimiter)
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,12 @@ class Vocabulary:
         labels = _counter(convert_labels(corpus, scheme))
         for label in [label for label in labels if is_partial(label, partial_labels)]:
             del labels[label]
+        if not labels:
+            raise InputError(
+                "no word has a label that is known",
+                file=corpus.file,
+                remedy="labels, or partial_labels=none if ? is one",
+            )
         return cls(
             words=Alphabet.build(words),
             characters=Alphabet.build(characters),
@@ -200,11 +214,8 @@ class Vocabulary:
     def from_json(cls, value: dict[str, Any], file: Path | None = None) -> Vocabulary:
         """The vocabulary that ``to_json`` wrote; InputError names ``file`` where it is damaged."""
         labels = Alphabet.from_json(value["labels"], file)
-        if not len(labels):
-            raise InputError(
-                "holds no labels", file=file, remedy="the file is damaged; train the model again"
-            )
-        return cls(
+        corpus = dict(value.get("corpus", {}))  # absent in older folders
+        read = cls(
             words=Alphabet.from_json(value["words"], file),
             characters=Alphabet.from_json(value["characters"], file),
             features={
@@ -214,8 +225,34 @@ class Vocabulary:
             labels=labels,
             scheme=LabelScheme(**value["scheme"]),
             number_normalized=value["number_normalized"],
-            corpus=dict(value.get("corpus", {})),  # absent in older folders
+            corpus=corpus,
         )
+        problem = read._problem()
+        if problem is not None:
+            raise InputError(
+                problem, file=file, remedy="the file is damaged; train the model again"
+            )
+        return read
+
+    def _problem(self) -> str | None:
+        """What no vocabulary that was built from a corpus has; None if there is nothing."""
+        labels = self.labels.strings
+        if not labels or self.labels.special:
+            return "holds no labels"
+        if not all(labels) or "\n" in "".join(labels):
+            return "holds a label that no line of a corpus can hold"
+        inputs = (self.words, self.characters, *self.features.values())
+        if not all(alphabet.special for alphabet in inputs):
+            return "has an alphabet without padding and unknown"
+        try:
+            "".join(chain(*(a.strings for a in (*inputs, self.labels)))).encode("utf-8")
+        except UnicodeEncodeError:
+            return "holds a string that no text can hold"
+        if not self.scheme.is_sound() or type(self.number_normalized) is not bool:
+            return "holds no label scheme"
+        if not all(type(count) is int for count in self.corpus.values()):
+            return "holds counts that are no numbers"
+        return None
 
 
 def corpus_counts(corpus: InternedCorpus, scheme: LabelScheme) -> dict[str, int]:

@@ -20,10 +20,20 @@ from safetensors import SafetensorError, safe_open
 from ncrf.config import Config
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError
-from ncrf.model.folder import HISTORY, TRAINING, WEIGHTS, read_description
+from ncrf.model.folder import (
+    HISTORY,
+    TRAINING,
+    VECTORS,
+    WEIGHTS,
+    history_of,
+    read_description,
+    read_file,
+)
+from ncrf.model.manifest import names_of, place_of
 
 Shapes = Mapping[str, tuple[int, ...]]
 
+SCORES = ("precision", "recall", "f1", "accuracy")
 #: Running means and the like: in the file, but not learned.
 _STATISTICS = re.compile(r"\.(running_mean|running_var|num_batches_tracked)$")
 _PARTS = (
@@ -119,19 +129,24 @@ class ModelDescription:
 
 
 def describe(folder: str | os.PathLike[str]) -> ModelDescription:
-    """Read a model folder; InputError for one that is missing, damaged or has no weights yet."""
+    """Read a model folder; InputError for one that is missing, damaged or has no weights yet.
+
+    Every file that has a checksum is compared with it.
+    """
     path = Path(folder)
     config, vocabulary = read_description(path)
+    for name in sorted(names_of(path) & {WEIGHTS, VECTORS}):
+        read_file(path / name)
     return ModelDescription(
         folder=path,
         config=config,
         vocabulary=vocabulary,
-        shapes=tensor_shapes(path / WEIGHTS),
+        shapes=tensor_shapes(place_of(path, WEIGHTS)),
         history=read_history(path / HISTORY),
         files={
             str(file.relative_to(path)): file.stat().st_size
             for file in sorted(path.rglob("*"))
-            if file.is_file()
+            if file.is_file() and not file.name.startswith(".")
         },
     )
 
@@ -149,18 +164,15 @@ def tensor_shapes(path: Path) -> Shapes:
 
 def read_history(path: Path) -> list[dict[str, Any]]:
     """The epochs of ``history.jsonl``; none if there is no such file (a model that was saved)."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", file=path) from error
     epochs = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(history_of(path.parent).splitlines(), 1):
         try:
             epoch = json.loads(line)
             epoch["epoch"] = int(epoch["epoch"])
-        except (ValueError, KeyError, TypeError) as error:
+            dev = epoch.get("dev")
+            if dev and not all(0 <= dev[name] <= 1 for name in SCORES):
+                raise ValueError("a score out of range")
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError("is damaged: no epoch", file=path, line=number) from error
         epochs.append(epoch)
     return epochs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
 from ncrf.model.representation import InputSizes, WordRepresentation
 from ncrf.model.word_layers import WORD_LAYERS, WordLayer, masked_maximum
+
+_NUMBER = 4  # bytes of a weight
 
 
 class Labeler(nn.Module):
@@ -101,7 +104,43 @@ def own_keys(config: Config, key: str) -> tuple[Any, ...]:
 
 
 def build_labeler(config: Config, vocabulary: Vocabulary) -> Labeler:
-    """The network that a config describes, freshly initialized from torch's random state."""
+    """The network that a config describes, freshly initialized from torch's random state.
+
+    Raises ConfigError for one that this machine's memory cannot hold.
+    """
+    _refuse_giant(config, vocabulary)
+    return _built(config, vocabulary)
+
+
+def _refuse_giant(config: Config, vocabulary: Vocabulary) -> None:
+    """ConfigError for a network whose weights alone are larger than the memory of this machine.
+
+    The system would grant it and kill the program later. Told by a network without numbers.
+    """
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    labels = len(vocabulary.labels)
+    if labels * labels * _NUMBER > memory:
+        raise ConfigError(
+            f"{labels:,} different labels have too many transitions for the memory of this machine",
+            remedy="columns=, if another column is the label",
+        )
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            network = _built(config, vocabulary)
+            size = _NUMBER * sum(p.numel() for p in network.parameters())
+    except RuntimeError as error:
+        if "overflow" not in str(error).lower():
+            return  # a layer that cannot be built so; it may be built all the same
+        size = 1 << 63
+    if size > memory:
+        raise ConfigError(
+            f"the weights of this network need {size / 2**30:,.0f} GiB, "
+            f"this machine has {memory / 2**30:,.0f} GiB of memory",
+            remedy="smaller widths (hidden_dim, word_emb_dim, char_hidden_dim, emb_size)",
+        )
+
+
+def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
     scheme = vocabulary.scheme
     legal = legal_transitions(vocabulary.labels.strings, scheme.target, scheme.delimiter)
     dropout = config.network.dropout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,6 @@ import numpy as np
 
 from ncrf.config import Config
 from ncrf.data.dataset import FloatArray
-from ncrf.data.output_files import replacing
 from ncrf.data.tensor_file import TensorMap, TensorWriter
 from ncrf.data.vectors import (
     VectorFile,
@@ -22,7 +22,7 @@ from ncrf.data.vectors import (
 from ncrf.data.vocabulary import NewWordVectors
 from ncrf.data.word_index import WordIndex
 from ncrf.errors import InputError
-from ncrf.model.folder import VECTORS
+from ncrf.model.folder import VECTORS, has
 
 logger = logging.getLogger(__name__)
 
@@ -36,28 +36,35 @@ class StoredRows:
     damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, width: int) -> None:
         try:
             self._file = TensorMap(path)
             self._index = WordIndex(self._file.tensors["words"])
-            if len(self._index) != len(self._file.tensors["rows"]):
-                raise ValueError("there is not one row a word")
+            rows = self._file.tensors["rows"]
+            if rows.shape != (len(self._index), width) or rows.dtype != np.float16:
+                raise ValueError(
+                    f"it holds {rows.dtype} of {list(rows.shape)}, not float16 of "
+                    f"{[len(self._index), width]}"
+                )
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=path) from error
         except (ValueError, KeyError) as error:
             raise InputError(f"is damaged: {error}", file=path) from error
 
     @classmethod
-    def write(cls, path: Path, table: VectorTable) -> None:
-        """Write a table of vectors, in float16, for ``StoredRows`` to read."""
+    def content(cls, table: VectorTable) -> bytes:
+        """A table of vectors, in float16, as the content of a file for ``StoredRows`` to read."""
+        if any("\n" in word for word in table.index):
+            table = table.only(word for word in table.index if "\n" not in word)
         words = np.frombuffer("\n".join(table.index).encode("utf-8"), np.uint8)
-        with replacing(path, "wb") as file:
-            writer = TensorWriter(file)
-            for start in range(0, len(table), ROWS_AT_ONCE):  # never the whole matrix again
-                rows = table.matrix[start : start + ROWS_AT_ONCE]
-                writer.add("rows", rows.astype(np.float16))
-            writer.add("words", words)
-            writer.finish({})
+        file = io.BytesIO()
+        writer = TensorWriter(file)
+        for start in range(0, len(table), ROWS_AT_ONCE):  # never the whole matrix in float32 again
+            rows = table.matrix[start : start + ROWS_AT_ONCE]
+            writer.add("rows", rows.astype(np.float16))
+        writer.add("words", words)
+        writer.finish({})
+        return file.getvalue()
 
     def everything(self) -> VectorTable:
         """Every word that is stored, with its row as it is stored."""
@@ -88,9 +95,9 @@ class FoundRows:
         rows[match.found] = table.matrix[match.rows[match.found]]
         return (normalize_rows(rows) if self._normalize else rows), match.found
 
-    def store(self, model_dir: Path) -> None:
-        """Keep all rows of the source in a model folder, in float16."""
-        StoredRows.write(model_dir / VECTORS, self._source.everything())
+    def stored(self) -> bytes:
+        """All rows of the source, in float16, as the content of a model folder's file."""
+        return StoredRows.content(self._source.everything())
 
 
 def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | None:
@@ -103,8 +110,8 @@ def new_words_for_decoding(config: Config, model_dir: Path) -> NewWordVectors | 
     if not config.words.use_word_emb or path is None:
         return None
     source: VectorFile | StoredRows
-    if (model_dir / VECTORS).exists():
-        source = StoredRows(model_dir / VECTORS)
+    if has(model_dir, VECTORS):
+        source = StoredRows(model_dir / VECTORS, width)
     elif os.path.exists(path):
         source = VectorFile(path, cache=config.files.vector_cache)
         if source.dim != width:

@@ -2,8 +2,8 @@
 
 ``training/`` stands only while a training is unfinished. It holds the state that ``resume`` needs,
 as one file and so always that of one moment, and the description of the model in the making. The
-model itself moves out of it when an epoch is the best: until then, an older model in the folder is
-whole and in use.
+model itself comes into the folder when an epoch is the best: until then, an older model in the
+folder is whole and in use.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncrf.config import Config
-from ncrf.data.output_files import write_file
+from ncrf.data.output_files import TEMPORARY, flush_folder, reason, temporary_name
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
 from ncrf.model.folder import (
@@ -26,16 +27,20 @@ from ncrf.model.folder import (
     TRAINING,
     VECTORS,
     WEIGHTS,
-    write_description,
-    write_tensors,
+    description_files,
+    has,
+    read_file,
+    tensor_bytes,
 )
+from ncrf.model.manifest import MANIFEST, WAITING, Checksum, manifest_of, names_of, update, waiting
+from ncrf.train.folder_lock import LOCK
 
 if TYPE_CHECKING:  # late: what is in a folder is seen without torch
     from torch import Tensor
 
-STATE = f"{TRAINING}/state.safetensors"
-_NEXT = "next."  # before the name of a file that is about to be moved into place
-_OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS}
+_STATE = "state.safetensors"
+STATE = f"{TRAINING}/{_STATE}"
+_OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS, MANIFEST}
 
 
 def folder_state(folder: Path) -> str:
@@ -45,9 +50,9 @@ def folder_state(folder: Path) -> str:
     if not folder.is_dir():
         return "foreign"
     try:
-        names = {entry.name for entry in folder.iterdir() if not entry.name.endswith(".tmp")}
+        names = _names(folder)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be read: {reason(error)}", file=folder) from error
     if not names:
         return "absent"
     if not names <= _OWN:
@@ -55,6 +60,18 @@ def folder_state(folder: Path) -> str:
     if TRAINING in names:
         return "unfinished"
     return "finished" if {CONFIG, ALPHABETS, WEIGHTS} <= names else "foreign"
+
+
+def _names(folder: Path) -> set[str]:
+    """The names in a folder, but for those of a lock and of files that were never finished."""
+    names = {entry.name for entry in folder.iterdir()}
+    with suppress(InputError):  # a damaged manifest names no files
+        names |= names_of(folder)
+    return {name for name in names - {LOCK} if not _is_unfinished(name)}
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(".") and name.endswith((TEMPORARY, WAITING))
 
 
 def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
@@ -89,42 +106,98 @@ def _refuse_place(folder: Path) -> None:
 
 def begin(folder: Path, config: Config, vocabulary: Vocabulary) -> None:
     """Mark a folder as an unfinished training and describe its model; drops an older attempt."""
+    new = folder / temporary_name(TRAINING)
     try:
-        if (folder / TRAINING).exists():
-            shutil.rmtree(folder / TRAINING)
-        (folder / TRAINING).mkdir(parents=True)
+        _sweep(folder)
+        new.mkdir(parents=True)
+        update(new, description_files(config, vocabulary))
+        _remove_training(folder)
+        os.replace(new, folder / TRAINING)
+        flush_folder(folder)
     except OSError as error:
-        raise NcrfError(f"{folder}: cannot be made: {error.strerror}") from error
-    write_description(folder / TRAINING, config, vocabulary)
+        raise NcrfError(f"{folder}: cannot be made: {reason(error)}") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
-def publish(folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
-    """Make the model of this training, with new ``weights``, the model of the folder.
+def _sweep(folder: Path) -> None:
+    """Remove what killed trainings left half-written, and a manifest that is damaged.
 
-    All is written into ``training/`` first; what can fail for want of space fails there.
+    Whoever overwrites a model does not need its manifest, and without it nothing holds for it.
     """
-    training = folder / TRAINING
-    for name in (CONFIG, ALPHABETS):
-        write_file(training / f"{_NEXT}{name}", (training / name).read_bytes())
-    names = [CONFIG, ALPHABETS]
-    if weights is not None:
-        write_tensors(training / f"{_NEXT}{WEIGHTS}", weights)
-        names.append(WEIGHTS)
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if entry.name.startswith(".") and entry.name.endswith(TEMPORARY):
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
     try:
-        for name in names:
-            os.replace(training / f"{_NEXT}{name}", folder / name)
+        manifest_of(folder)
+    except InputError:
+        for name in (MANIFEST, waiting(MANIFEST)):
+            (folder / name).unlink(missing_ok=True)
+
+
+def can_resume(folder: Path) -> bool:
+    """Whether a training in this folder has come so far that it can go on from there."""
+    return (folder / TRAINING).is_dir() and has(folder / TRAINING, _STATE)
+
+
+def describe_again(folder: Path, config: Config, vocabulary: Vocabulary) -> None:
+    """Note that an unfinished training goes on with other values of keys that may change."""
+    for part in (folder, folder / TRAINING):
+        if manifest_of(part) is None:  # an older program began it
+            names = sorted(names_of(part) & {*_OWN, _STATE})
+            if names:
+                update(part, {name: read_file(part / name) for name in names})
+    update(folder / TRAINING, description_files(config, vocabulary))
+
+
+def publish(
+    folder: Path,
+    weights: Mapping[str, Tensor] | None = None,
+    history: list[dict[str, Any]] | None = None,
+) -> None:
+    """Make the model of this training, with new ``weights``, the model of the folder, in one step.
+
+    What another training left there, its history and stored vectors, goes in the same step.
+    """
+    files = {name: read_file(folder / TRAINING / name) for name in (CONFIG, ALPHABETS)}
+    before = manifest_of(folder)
+    known = before.files if before else {}
+    same = all(known.get(name) == Checksum.of(content) for name, content in files.items())
+    drop = set() if same else {HISTORY, VECTORS}
+    if history is not None:
+        files[HISTORY] = _lines(history)
+    if weights is not None:
+        files[WEIGHTS] = tensor_bytes(weights)  # last: without them a new folder has no model yet
+    update(folder, files, drop=drop - set(files))
+
+
+def finish(folder: Path, vectors: bytes | None) -> None:
+    """Store vectors, if there are any, and remove what only an unfinished training needs."""
+    update(folder, {} if vectors is None else {VECTORS: vectors}, drop=() if vectors else [VECTORS])
+    try:
+        _remove_training(folder)
     except OSError as error:
-        raise NcrfError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise NcrfError(f"{folder / TRAINING}: cannot be removed: {reason(error)}") from error
 
 
-def finish(folder: Path, *, keeps_vectors: bool) -> None:
-    """Remove what only an unfinished training needs, and stored vectors of an older model."""
-    if not keeps_vectors:
-        (folder / VECTORS).unlink(missing_ok=True)
-    shutil.rmtree(folder / TRAINING, ignore_errors=True)
+def _remove_training(folder: Path) -> None:
+    """Remove ``training/``, as a whole in one moment. Raises OSError."""
+    with suppress(FileNotFoundError):
+        old = folder / temporary_name(TRAINING)
+        os.replace(folder / TRAINING, old)
+        flush_folder(folder)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
     """Write ``history.jsonl``, one object an epoch."""
-    lines = "".join(json.dumps(epoch) + "\n" for epoch in history)
-    write_file(folder / HISTORY, lines.encode())
+    update(folder, {HISTORY: _lines(history)})
+
+
+def _lines(history: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(epoch) + "\n" for epoch in history).encode("ascii")

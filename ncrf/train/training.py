@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,7 +24,7 @@ from ncrf.errors import ConfigError, InputError
 from ncrf.evaluate import Score, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
-from ncrf.train import checkpoint, warm_start
+from ncrf.train import checkpoint, folder_lock, warm_start
 from ncrf.train.gradients import may_be_shared
 from ncrf.train.minibatch import Trainer
 
@@ -47,11 +48,19 @@ def train_model(config: Config) -> Predictor:
     if files.model_dir is None or files.train_dir is None:
         raise ConfigError("training needs train_dir and model_dir")
     model_dir = Path(files.model_dir)
-    checkpoint.check_folder(model_dir, resume=files.resume, overwrite=files.overwrite)
-    device = choose_device(config)
+    check = partial(
+        checkpoint.check_folder, model_dir, resume=files.resume, overwrite=files.overwrite
+    )
+    with folder_lock.held(model_dir, check):
+        return _train(config, files.train_dir, model_dir)
+
+
+def _train(config: Config, train_dir: str, model_dir: Path) -> Predictor:
+    """Train into a folder that no other training has."""
+    files, device = config.files, choose_device(config)
     with _ONE_TRAINING, torch.random.fork_rng(), _threads(config):
         torch.manual_seed(config.run.seed)
-        read = _read_corpus(config, files.train_dir)
+        read = _read_corpus(config, train_dir)
         vectors = pretrained.load(read.config, read.vocabulary, read.corpus)
         predictor = _untrained(vectors.resolved(read.config), read.vocabulary, vectors, device)
         dev = _encode(predictor, files.dev_dir)
@@ -62,9 +71,7 @@ def train_model(config: Config) -> Predictor:
     if test is not None:
         _log_score("test", predictor.score(test))
     new_words = vectors.new_words if config.words.vectors_in_model else None
-    if new_words is not None:
-        new_words.store(model_dir)
-    checkpoint.finish(model_dir, keeps_vectors=new_words is not None)
+    checkpoint.finish(model_dir, None if new_words is None else new_words.stored())
     return predictor
 
 
@@ -186,9 +193,9 @@ def _prepare_folder(
     config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer
 ) -> None:
     """Begin anew, or go on where an unfinished training stopped."""
-    if config.files.resume and (model_dir / checkpoint.STATE).exists():
+    if config.files.resume and checkpoint.can_resume(model_dir):
         _refuse_changes(config, model_dir, vocabulary)
-        folder.write_description(model_dir / folder.TRAINING, config, vocabulary)
+        checkpoint.describe_again(model_dir, config, vocabulary)
         trainer.restore()
         return
     checkpoint.begin(model_dir, config, vocabulary)

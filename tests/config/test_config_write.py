@@ -57,7 +57,8 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
     if key.type is bool:
         return st.booleans()
     if key.type is int:
-        return st.integers(1, 10**9).map(lambda n: n * 2 if "hidden" in key.name else n)
+        most = int(min(key.interval.high, 10**9)) if key.interval else 10**9
+        return st.integers(1, most).map(lambda n: n * 2 if "hidden" in key.name else n)
     if key.type is float:
         return st.floats(1e-300, 0.999)
     if key.name in FOLDERS:

@@ -55,6 +55,7 @@ class TestOfATrainedModel:
             "alphabets.json",
             "config.yaml",
             "history.jsonl",
+            "manifest.json",
             "model.safetensors",
         }
 

@@ -55,7 +55,13 @@ def test_history_has_the_fields_of_the_contract(trained):
 
 def test_the_model_folder_holds_what_it_should(trained):
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.yaml", "alphabets.json", "model.safetensors", "history.jsonl"}
+    assert names == {
+        "config.yaml",
+        "alphabets.json",
+        "model.safetensors",
+        "history.jsonl",
+        "manifest.json",
+    }
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):

@@ -1,0 +1,35 @@
+"""Inputs that somebody thought of: each is refused in one line, or works, in time and memory."""
+
+import pytest
+
+from tests.fuzz.attempts import Targets
+from tests.fuzz.mutations import hostile, seeds
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory, trained):
+    return Targets(tmp_path_factory.mktemp("fuzz"), trained)
+
+
+def cases():
+    """Trainings take longer: they are tried at length, with a few of them among the rest."""
+    for number, (target, what, data) in enumerate(hostile()):
+        marks = [pytest.mark.slow] if target in ("train", "convert") and number % 5 else []
+        yield pytest.param(target, data, id=f"{target}: {what[:50]}", marks=marks)
+
+
+@pytest.mark.parametrize(("target", "data"), list(cases()))
+def test_hostile(targets, target, data):
+    targets.try_one(target, data)
+
+
+def test_what_is_right_works(targets):
+    """The seeds of the fuzzer; a config of files that are not there can do no more than say so."""
+    for target, inputs in seeds(targets).items():
+        for data in inputs:
+            refused = target in ("config", "yaml") or data.startswith(b"\xba\x16")
+            if target == "convert" and data == b"Anna N\nmet V\n\nBo N\n":
+                refused = True  # plain labels
+            if target in ("decode", "evaluate"):
+                continue
+            assert targets.try_one(target, data) == (2 if refused else 0), (target, data)
