@@ -51,8 +51,11 @@ def _shortened(text: str, most: int = _MOST) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text as a terminal may show it: one line, nothing in it that moves the cursor."""
-    line = " ".join(_shortened(text, 4 * _MOST).splitlines())
+    return printable(" ".join(_shortened(text, 4 * _MOST).splitlines()))
+
+
+def printable(line: str) -> str:
+    """A line as a terminal may show it: what would move its cursor is written as an escape."""
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -32,7 +32,8 @@ from tests.conftest import small_keys  # noqa: E402
 from tests.fuzz.attempts import Targets  # noqa: E402
 from tests.fuzz.mutations import hostile, mutate, seeds  # noqa: E402
 
-LIMIT = 30  # seconds of one input
+LIMIT = 30  # seconds of processor time for one input
+HANGING = 600  # seconds of waiting, on a machine that others use as well
 MEMORY = 12 << 30  # bytes of address space
 
 
@@ -50,7 +51,8 @@ def main() -> int:
     warnings.simplefilter("error")
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGALRM, _late)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number, _late)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         Tagger.train(small_keys(place / "model", iteration=2))
@@ -70,7 +72,8 @@ def fuzz(targets: Targets, options: argparse.Namespace) -> int:
     while time.monotonic() < end:
         name = rng.choice(names)
         data = mutate(rng.choice(pool[name]), rng)
-        signal.alarm(LIMIT)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+        signal.alarm(HANGING)
         try:
             targets.try_one(name, data)
         except BaseException as error:
@@ -79,6 +82,7 @@ def fuzz(targets: Targets, options: argparse.Namespace) -> int:
             _report(name, data, error, faults, options.keep)
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     counts = targets.counts
     for name, number in sorted(counts.by_target.items()):
         print(f"{number:>9,}  {name}")

@@ -132,10 +132,17 @@ def test_a_wrong_nbest_is_an_error(tagger, nbest):
         tagger.predict([["Anna"]], nbest=nbest)
 
 
+def assert_alike(found, expected):
+    """The same up to rounding, which depends on what words were met together before."""
+    assert [p.labels for p in found] == [p.labels for p in expected]
+    probabilities = [p.probability for p in expected]
+    assert [p.probability for p in found] == pytest.approx(probabilities, rel=1e-5)
+
+
 def test_save_and_load(tagger, tmp_path):
     tagger.save(tmp_path / "copy")
     copy = Tagger.load(tmp_path / "copy")
-    assert copy.predict(SENTENCES) == tagger.predict(SENTENCES)
+    assert_alike(copy.predict(SENTENCES), tagger.predict(SENTENCES))
     with pytest.raises(InputError, match="holds a model"):
         tagger.save(tmp_path / "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
@@ -166,7 +173,7 @@ def test_a_save_that_fails_leaves_nothing_behind(tagger, tmp_path, monkeypatch, 
             tagger.save(place)
     assert not list(tmp_path.rglob("*.*")) and place.exists() == made_before
     tagger.save(place)
-    assert Tagger.load(place).predict(SENTENCES) == tagger.predict(SENTENCES)
+    assert_alike(Tagger.load(place).predict(SENTENCES), tagger.predict(SENTENCES))
     assert not list(tmp_path.rglob("*.tmp"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
-from ncrf.errors import ConfigError, NcrfError
+from ncrf.errors import ConfigError, NcrfError, printable
 
 _DESCRIPTION = """\
 ncrf trains and runs neural sequence labelers that a config file describes.
@@ -87,11 +87,20 @@ def _discard_output() -> None:
         os.close(nowhere)
 
 
+class _Printable(logging.Formatter):
+    """Messages of the log in which a label or a path from a file cannot move the cursor."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message, line by line as a terminal may show it."""
+        return "\n".join(map(printable, super().formatMessage(record).split("\n")))
+
+
 @contextmanager
 def _log_to_stderr() -> Iterator[None]:
     """Show the log of ncrf, and nothing else's, on standard error while a command runs."""
     logger = logging.getLogger("ncrf")
     handler, level = logging.StreamHandler(sys.stderr), logger.level
+    handler.setFormatter(_Printable())
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ncrf.config import Config
+    pass
+from ncrf.config import Config
 
 
 def run(arguments: list[str], status: str | None = None) -> int:
@@ -45,8 +46,13 @@ def _refuse_folder(config: Config) -> None:
     files = config.files
     if config.run.status == "decode":
         from ncrf.config import merge_decode_config, read_model_config
+        from ncrf.errors import InputError
 
-        merge_decode_config(read_model_config(files.load_model_dir or ""), config)
+        try:
+            model = read_model_config(files.load_model_dir or "")
+        except InputError:
+            return  # whoever loads the model says more of it
+        merge_decode_config(model, config)
     else:
         from ncrf.train.checkpoint import check_folder
 

@@ -6,12 +6,13 @@ import os
 import shutil
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ncrf.data.text_files import STANDARD_INPUT
+from ncrf.data.text_files import STANDARD_INPUT, open_bytes
 from ncrf.errors import InputError, NcrfError
 
 
@@ -37,6 +38,26 @@ def spooled(path: str | Path) -> Iterator[str]:
                 raise
             name = display_name(path)
             raise type(error)(error.what, file=name, line=error.line, remedy=error.remedy) from None
+
+
+@contextmanager
+def unpacked(path: str | Path) -> Iterator[str]:
+    """Yield a path with the content of a ``.gz`` file, for a reader that needs it unpacked.
+
+    That is a temporary file, or ``path`` itself if it is not packed. Raises NcrfError where it
+    cannot be unpacked.
+    """
+    if not str(path).endswith(".gz"):
+        yield str(path)
+        return
+    with TemporaryDirectory(prefix="ncrf-") as folder:
+        copy = os.path.join(folder, "unpacked")
+        try:
+            with open_bytes(path) as source, open(copy, "wb") as target:
+                shutil.copyfileobj(source, target)
+        except (OSError, EOFError, zlib.error) as error:
+            raise NcrfError(f"{path}: cannot be unpacked to {copy}: {error}") from error
+        yield copy
 
 
 def display_name(path: str | Path) -> str:

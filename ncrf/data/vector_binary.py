@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ncrf.data.text_files import BLOCK_BYTES, open_bytes
+from ncrf.data.binary_check import check_binary
+from ncrf.data.spooled_input import unpacked
+from ncrf.data.text_files import open_bytes
 from ncrf.data.vector_table import RowBlock, VectorTable
 from ncrf.data.vector_text import HEADER, cells_of, run_of_numbers
-from ncrf.errors import InputError
+from ncrf.errors import InputError, NcrfError
 
 FASTTEXT_MAGIC = b"\xba\x16\x4f\x2f"
 PICKLE_START = re.compile(rb"\x80[\x02-\x05]")
@@ -83,15 +85,17 @@ def _is_word2vec_binary(start: bytes) -> bool:
 
 def read_binary(path: str | Path, kind: str) -> VectorTable:
     """Let gensim read a binary file; it has no lines, so complaints name the word."""
-    if kind == "word2vec":
-        _refuse_short(path)
+    check_binary(path, kind)
     import gensim.models  # slow to import, seldom needed
 
     try:
         if kind == "fasttext":
-            vectors = gensim.models.fasttext.load_facebook_vectors(str(path))
+            with unpacked(path) as plain:
+                vectors = gensim.models.fasttext.load_facebook_vectors(plain)
         else:
             vectors = gensim.models.KeyedVectors.load_word2vec_format(str(path), binary=True)
+    except NcrfError:
+        raise
     except Exception as error:  # whatever a damaged file makes of a third party's reader
         raise InputError(
             f"cannot be read as {kind} binary: {error or type(error).__name__}",
@@ -102,27 +106,6 @@ def read_binary(path: str | Path, kind: str) -> VectorTable:
     matrix = np.ascontiguousarray(vectors.vectors[: len(words)], dtype=np.float32)
     table = VectorTable({word: row for row, word in enumerate(words)}, matrix)
     return _checked(table, path)
-
-
-def _refuse_short(path: str | Path) -> None:
-    """InputError where the header says more than the file can hold: gensim would make room."""
-    with open_bytes(path) as file:
-        first = file.readline(64)
-        header = HEADER.fullmatch(first.removesuffix(b"\n"))
-        assert header is not None  # by this it was told to be binary
-        rows, width = int(header[1]), int(header[2])
-        needed = rows * (4 * width + 2)  # a word has a letter, and a space after it
-        try:
-            while needed > 0 and (block := file.read1(BLOCK_BYTES)):
-                needed -= len(block)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from None
-    if needed > 0:
-        raise InputError(
-            f"the header says {rows:,} rows of {width:,} numbers, the file is too short for them",
-            file=path,
-            remedy="it may be cut short; fetch it again",
-        )
 
 
 def _checked(table: VectorTable, path: str | Path) -> VectorTable:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import torch
+
 from ncrf.config import Config, merge_decode_config
 from ncrf.decode.predict import Predictor
 from ncrf.errors import InputError
@@ -38,6 +40,8 @@ def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
         raise InputError(
             f"does not fit {folder.CONFIG}: {reason}", file=place / folder.WEIGHTS
         ) from error
+    if not all(bool(torch.isfinite(weights).all()) for weights in labeler.parameters()):
+        raise InputError("is damaged: not all weights are finite", file=place / folder.WEIGHTS)
     return Predictor(
         labeler.to(choose_device(config)),
         vocabulary,

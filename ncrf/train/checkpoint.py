@@ -96,12 +96,14 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def _refuse_place(folder: Path) -> None:
-    """InputError for a folder that cannot be made because something in its path is a file."""
-    for parent in folder.absolute().parents:
-        if parent.exists():
-            if not parent.is_dir():
-                raise InputError("cannot be made: a file is in the way", file=folder)
-            return
+    """InputError for a folder that cannot be made: for a file in its path, or its name."""
+    try:
+        folder.exists()
+        there = next((parent for parent in folder.absolute().parents if parent.exists()), None)
+    except OSError as error:
+        raise InputError(f"cannot be made: {reason(error)}", file=folder) from error
+    if there is not None and not there.is_dir():
+        raise InputError("cannot be made: a file is in the way", file=folder)
 
 
 def begin(folder: Path, config: Config, vocabulary: Vocabulary) -> None:

@@ -1,6 +1,7 @@
 import gzip
 import logging
 import pickle
+import struct
 import threading
 import tracemalloc
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ncrf.data import text_files
 from ncrf.data.vector_files import VectorFile, VectorTable, read_vectors
 from ncrf.errors import InputError
+from tests.fuzz.mutations import fasttext
 
 TEXT = "the 0.5 -1 2e-1\nParis 1 2 3\nparis 4 5 6\n"
 
@@ -274,9 +276,37 @@ def test_fasttext_binary(tmp_path):
     assert sorted(table.index) == ["Haus", "Hof", "ein", "und"]
     for word, row in table.index.items():
         np.testing.assert_allclose(table.matrix[row], model.wv[word], rtol=1e-6)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(InputError, match="cannot be read as fasttext binary"):
-        read_vectors(path)
+    vectors_end = len(path.read_bytes()) - 4 * 5 * 4 - 17  # the matrix after it is not read
+    whole = path.read_bytes()[:vectors_end]
+    path.write_bytes(whole)
+    assert len(read_vectors(path)) == 4
+    packed = tmp_path / "cc.de.bin.gz"
+    packed.write_bytes(gzip.compress(whole))
+    np.testing.assert_array_equal(read_vectors(packed).matrix, table.matrix)
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError, match=r"cc\.de\.bin"):
+            read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "message"),
+    [
+        (2, 10**9, "5 rows of 5 numbers for 3 words of width 1000000000"),
+        (10, 2**31 - 1, "rows of 5 numbers for 3 words"),
+        (10, -1, "rows of 5 numbers for 3 words"),
+        (14, 2**31 - 1, "cut short"),
+        (14, -5, "words"),
+        (16, 1, "a classifier, which has no vectors of words"),
+    ],
+)
+def test_fasttext_sizes_that_are_not_its_own(tmp_path, number, value, message):
+    """A number of the header is another one; gensim would make room for it, or read on forever."""
+    content = fasttext()
+    at = 4 * number + 8 * (number > 13)
+    (tmp_path / "v.bin").write_bytes(content[:at] + struct.pack("<i", value) + content[at + 4 :])
+    with pytest.raises(InputError, match=message):
+        read_vectors(tmp_path / "v.bin")
 
 
 # A file that is asked again and again.

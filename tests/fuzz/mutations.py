@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import struct
 from pathlib import Path
 
 from tests.conftest import SAMPLE
@@ -238,13 +239,11 @@ def seeds(targets) -> dict[str, list[bytes]]:
 
 
 def fasttext() -> bytes:
-    """The beginning of a fastText model, with sizes that nothing fulfils."""
-    import struct
-
-    arguments = struct.pack("<12id", *(5, 5, 1, 5, 5, 1, 1, 2, 1, 3, 6, 100), 0.001)
+    """A fastText model of three words and two buckets of character sequences."""
+    arguments = struct.pack("<12id", *(5, 5, 1, 5, 5, 1, 1, 2, 2, 3, 6, 100), 0.001)
     sizes = struct.pack("<iiiqq", 3, 3, 0, 10, -1)
     words = b"".join(word + b"\0" + struct.pack("<qb", 3, 0) for word in (b"Anna", b"Bo", b"met"))
-    matrix = struct.pack("<?qq", False, 3, 5) + bytes(60)
+    matrix = struct.pack("<?qq25f", False, 5, 5, *range(25))
     return b"\xba\x16\x4f\x2f" + struct.pack("<i", 12) + arguments + sizes + words + matrix
 
 

@@ -109,10 +109,10 @@ class TestEveryDamageIsNamed:
 def interrupt_after_an_epoch(keys, monkeypatch):
     step = Trainer._step
 
-    def interrupted(trainer, rows, number):
+    def interrupted(trainer, *given):
         if trainer.progress.epoch:
             raise KeyboardInterrupt
-        return step(trainer, rows, number)
+        return step(trainer, *given)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", interrupted)
