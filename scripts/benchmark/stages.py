@@ -60,12 +60,19 @@ DECODING: Groups = {
     "loading": {"loading the model": ("ncrf.decode.load:load_predictor",)},
     "steps": {
         **_LOADING,
-        **_NETWORK,
+        "new words": ("ncrf.decode.known_words:KnownWords.find",),
+        "batch assembly": ("ncrf.data.batch:make_row_batch",),
+        "word layer": (
+            "ncrf.model.folded:FoldedRecurrent.emissions",
+            "ncrf.model.folded:FoldedRecurrent.states",
+            "ncrf.model.word_layers:WordLayer.forward",
+        ),
         "CRF": (
+            "ncrf.crf.posterior:Posterior.nbest",
+            "ncrf.crf.posterior:Posterior.span_probability",
             "ncrf.model.inference_layers:ChainInference.viterbi",
             "ncrf.model.inference_layers:ChainInference.decode",
             "ncrf.model.inference_layers:ChainInference.marginals",
-            "ncrf.model.inference_layers:ChainInference.span_probabilities",
         ),
         "writing": ("ncrf.decode.writers:*", "os:fsync"),
     },
@@ -100,14 +107,14 @@ def profile_training(config: str) -> dict[str, Any]:
 
 
 def profile_decoding(config: str) -> dict[str, Any]:
-    """Decode as a config says; the seconds from file to file and of its stages."""
+    """Decode as a config says, in one thread; the seconds from file to file and of its stages."""
     import torch
 
     from ncrf import load_config
     from ncrf.decode import files, load
 
-    keys = load_config(config)
-    torch.set_num_threads(keys.run.threads or torch.get_num_threads())
+    keys = load_config(config).replace(threads=1)  # others are not watched
+    torch.set_num_threads(1)
     clock, lost = _clock(DECODING)
     start = time.perf_counter()
     files.decode_file(keys)
