@@ -30,7 +30,7 @@ import torch  # noqa: E402
 from ncrf import Tagger  # noqa: E402
 from tests.conftest import small_keys  # noqa: E402
 from tests.fuzz.attempts import Targets  # noqa: E402
-from tests.fuzz.mutations import hostile, mutate, seeds  # noqa: E402
+from tests.fuzz.mutations import combination, hostile, mutate, seeds  # noqa: E402
 
 LIMIT = 30  # seconds of processor time for one input
 HANGING = 600  # seconds of waiting, on a machine that others use as well
@@ -66,12 +66,12 @@ def fuzz(targets: Targets, options: argparse.Namespace) -> int:
     for target, _, data in hostile():
         if len(data) < 5_000:
             pool.setdefault(target, []).append(data)
-    names = options.target or sorted(set(pool) - {"sizes"})
+    names = options.target or sorted({*pool, "combine"} - {"sizes"})
     faults: Counter[str] = Counter()
     end = time.monotonic() + options.seconds
     while time.monotonic() < end:
         name = rng.choice(names)
-        data = mutate(rng.choice(pool[name]), rng)
+        data = combination(rng) if name == "combine" else mutate(rng.choice(pool[name]), rng)
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
         signal.alarm(HANGING)
         try:

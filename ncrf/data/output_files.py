@@ -32,8 +32,8 @@ def replacing(
     renamed. Where anything fails, the temporary file goes and the old one is as it was. The
     folder is made if it is missing, and a new file has the permissions of the one it replaces.
     ``mode`` is ``w`` (UTF-8 text) or ``wb``; a name that ends in ``.gz`` is packed. A pipe or a
-    device is written as it stands. Raises NcrfError that names the file (as ``name``, if that is
-    given) where it cannot be written.
+    device is written as it stands. Raises NcrfError that names the file where it cannot be written.
+    ``name`` is the file that this one is to become, and whose name and permissions count.
     """
     target = Path(os.path.realpath(path))  # a link stays, what it names is replaced
     try:
@@ -44,7 +44,7 @@ def replacing(
         made = make_folder(target.parent)
         temporary, raw = _new_beside(target)
         try:
-            _copy_permissions(target, raw)
+            _copy_permissions(name or target, raw)
             with raw, _layers(raw, mode, packed=target.suffix == ".gz") as file:
                 yield file
             os.replace(temporary, target)
@@ -114,7 +114,7 @@ def _new_beside(target: Path) -> tuple[Path, IO[bytes]]:
             return temporary, open(temporary, "xb")
 
 
-def _copy_permissions(target: Path, file: IO[bytes]) -> None:
+def _copy_permissions(target: str | Path, file: IO[bytes]) -> None:
     with suppress(OSError):
         os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode))
 

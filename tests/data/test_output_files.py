@@ -76,3 +76,42 @@ def test_the_same_text_packs_to_the_same_bytes(tmp_path):
         with replacing(tmp_path / name) as file:
             file.write("text")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_a_new_file_has_the_permissions_of_the_old_one(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o640)
+    write_file(path, b"new")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+def test_folders_that_were_made_for_nothing_go_again(tmp_path):
+    with pytest.raises(ZeroDivisionError), replacing(tmp_path / "a" / "b" / "out"):
+        _ = 1 / 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_threads_write_one_file(tmp_path):
+    """Each writes its own; the one that ends last is there, whole."""
+    path, start = tmp_path / "out", threading.Barrier(2)
+
+    def write(letter):
+        with replacing(path) as file:
+            start.wait(10)
+            for _ in range(1000):
+                file.write(letter * 100)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in ("a" * 100_000, "b" * 100_000)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_name_of_the_greatest_length(tmp_path):
+    path = tmp_path / ("é" * 127)
+    write_file(path, b"content")
+    assert path.read_bytes() == b"content"

@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import resource
+import shutil
 import sys
 import time
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -159,6 +160,31 @@ class Targets:
         path.write_bytes("\n".join([*lines, "overwrite=True", ""]).encode() + data)
         others = ["this network", "this machine", "freeze=", "a/a/a", ".111"]
         return attempt(["run", path], [path, self.gold, *others])
+
+    def combine(self, data):
+        """Lines of a config for a training on a few sentences, and for decoding with its model."""
+        path, model = self.folder / "combined.config", self.folder / "combined"
+        shutil.rmtree(model, ignore_errors=True)
+        files = f"train_dir={self.gold}\nmodel_dir={model}\nhidden_dim=8\nchar_hidden_dim=4\n"
+        path.write_bytes(files.encode() + data)
+        with bounded(data):
+            status, _, err = run(["run", path])
+        said = [line for line in err.split("\n") if line.startswith("ncrf: ")]
+        assert "Traceback" not in err
+        if status == 1:
+            assert len(said) == 1 and ("finite" in err or "diverged" in err), err[-1000:]
+        elif status == 2:
+            assert len(said) == 1, err[-1000:]
+        else:
+            assert status == 0 and not said
+            out = self._out()
+            arguments = ["decode", "--raw", self.gold, "--loadmodel", model, "--output", out]
+            with bounded(data):
+                decoded, _, err = run([*arguments, "--nbest", 3])
+            # Of forced labels the gold file has some that the model does not know.
+            refused = decoded == 2 and f"ncrf: {self.gold}:1: forced_labels=True" in err
+            assert decoded == 0 or refused or "finite" in err or "diverged" in err, err[-1000:]
+        return status
 
     # ---------------------------------------------------------------- corpora
 

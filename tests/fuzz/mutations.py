@@ -6,6 +6,7 @@ import random
 import struct
 from pathlib import Path
 
+from ncrf.config import all_keys
 from tests.conftest import SAMPLE
 from tests.fuzz.attempts import word2vec_binary
 
@@ -134,11 +135,48 @@ def _words(data, rng):
     return b" ".join(words)
 
 
+_ODD = [None, True, 0, -1, 1.5, 1e308, 10**30, "", "x", "\ud800", "\n", [], [[]], {}, {"a": 1}]
+
+
+def _json(data, rng):
+    """Another value somewhere in JSON: in a whole file, a line of it, or a safetensors header."""
+    size = int.from_bytes(data[:8], "little")
+    if 2 <= size <= len(data) - 8:
+        header = _json_of(data[8 : 8 + size], rng)
+        return len(header).to_bytes(8, "little") + header + data[8 + size :]
+    if data[:1] != b"{":
+        return data
+    first, end, rest = data.partition(b"\n")
+    return _json_of(first, rng) + end + rest
+
+
+def _json_of(text, rng):
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    whole = place = [value]
+    key = 0
+    while isinstance(place[key], (list, dict)) and place[key] and rng.random() < 0.8:
+        place = place[key]
+        key = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))
+    way = rng.randrange(4)
+    if way == 0 and place is not whole:
+        del place[key]
+    elif way == 1 and isinstance(place[key], (list, str)):
+        place[key] = place[key] * rng.choice((0, 2, 3))
+    else:
+        place[key] = rng.choice(_ODD)
+    return json.dumps(whole[0]).encode()
+
+
 def _random(data, rng):
     return rng.randbytes(rng.randrange(200))
 
 
 _WAYS = [
+    _json,
+    _json,
     _flip,
     _insert,
     _insert,
@@ -206,6 +244,42 @@ CLASSES = b"a good film ||| [Len]short ||| pos\na bad one ||| [Len]short ||| neg
 NBEST = b"# 0.5 0.25\nAnna B-PER O\nmet O O\n\n# 0.5 0.25\nBo B-PER O\n\n"
 VECTORS = b"3 4\nAnna 0.1 -2 3e-4 4\nNew York 1 2 3 4\nBo 1 2 3 4\n"
 NO_HEADER = b"Anna 0.1 0.2\nmet\t0.3\t0.4\nBo .5 6.\n"
+
+
+def combination(rng: random.Random) -> bytes:
+    """A config that may train: values that are allowed, in combinations that nobody thought of."""
+    lines = []
+    for key in rng.sample(_COMBINED, rng.randrange(1, 12)):
+        values: list[object] = list(key.choices)
+        if key.type is bool:
+            values = [True, False]
+        elif key.type in (int, float) and not values:
+            values = [0, 0.5, 1e-9, 1e6] if key.type is float else [1, 2, 3, 8]
+        lines.append(f"{key.name}={rng.choice(values or ['x'])}")
+    lines += rng.sample(_OTHER_LINES, rng.randrange(4))
+    return "\n".join([*lines, "iteration=2", ""]).encode()
+
+
+_LEFT_OUT = {"status", "gpu", "threads", "iteration", "resume", "overwrite", "plugins", "seed"}
+_COMBINED = [
+    key
+    for key in all_keys()
+    if key.name not in _LEFT_OUT and (key.type in (bool, int, float) or key.choices)
+]
+_OTHER_LINES = [
+    "dev_dir=gold",
+    "test_dir=gold",
+    "word_emb_dir=vectors",
+    "char_emb_dir=vectors",
+    "feature=[Cap] from=capitalization",
+    "freeze=word",
+    "columns=word,label",
+    "columns=word,-",
+    "label_column=xpos",
+    "patience=1",
+    "clip=1",
+    "init_from=with_vectors",
+]
 
 
 def seeds(targets) -> dict[str, list[bytes]]:

@@ -12,9 +12,10 @@ def targets(tmp_path_factory, trained):
 
 
 def cases():
-    """Trainings take longer: they are tried at length, with a few of them among the rest."""
+    """Some of what is given to many commands is tried at length, with a few among the rest."""
+    often = ("train", "convert", "evaluate", "nbest", "sizes", "conllu")
     for number, (target, what, data) in enumerate(hostile()):
-        marks = [pytest.mark.slow] if target in ("train", "convert") and number % 5 else []
+        marks = [pytest.mark.slow] if target in often and number % 5 else []
         yield pytest.param(target, data, id=f"{target}: {what[:50]}", marks=marks)
 
 

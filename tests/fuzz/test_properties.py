@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ncrf.config import all_keys
 from tests.fuzz.attempts import Targets
-from tests.fuzz.mutations import PIECES, mutate, seeds
+from tests.fuzz.mutations import PIECES, combination, mutate, seeds
 
-EXAMPLES = int(os.environ.get("NCRF_FUZZ", "12"))
+EXAMPLES = int(os.environ.get("NCRF_FUZZ", "4"))
 TARGETS = [
     "config",
     "yaml",
@@ -82,3 +82,9 @@ def test_keys_with_any_values(targets, target, lines):
     between = {"config": "=", "yaml": ": "}[target]
     text = "".join(f"{name}{between}{value}\n" for name, value in lines if name != "plugins")
     targets.try_one(target, text.encode("utf-8", "surrogatepass"))
+
+
+@few
+@given(number=st.integers(0, 2**32))
+def test_keys_that_are_allowed_train_or_are_refused(targets, number):
+    targets.try_one("combine", combination(random.Random(number)))

@@ -111,7 +111,9 @@ def epoch_of(place):
 
 
 class TestAProcessThatIsKilled:
-    @pytest.mark.parametrize("vectors", [None, b"new vectors"])
+    @pytest.mark.parametrize(
+        "vectors", [pytest.param(None, marks=pytest.mark.slow), b"new vectors"]
+    )
     def test_over_an_old_model(self, tmp_path, monkeypatch, vectors):
         place = tmp_path / "model"
         write_old(place)
@@ -165,7 +167,15 @@ class TestAProcessThatIsKilled:
 
 
 class TestAFullDisk:
-    @pytest.mark.parametrize(("ever_after", "step"), [(False, 1), (True, 5)])
+    @pytest.mark.parametrize(
+        ("ever_after", "step"),
+        [
+            pytest.param(False, 1, marks=pytest.mark.slow),
+            pytest.param(True, 1, marks=pytest.mark.slow),
+            (False, 4),
+            (True, 9),
+        ],
+    )
     def test_at_every_operation(self, tmp_path, monkeypatch, ever_after, step):
         old = tmp_path / "old"
         write_old(old)
