@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 _LEVELS = 1 << 16  # a mask compares 16 random bits with a threshold
 _LOWEST = torch.iinfo(torch.int64).min
-
-
-_OF_THREAD = threading.local()
-
-
-@contextmanager
-def random_numbers_from(generator: torch.Generator) -> Iterator[None]:
-    """Let dropout on a CPU, in this thread, draw from ``generator``, not from torch's own."""
-    _OF_THREAD.generator = generator
-    try:
-        yield
-    finally:
-        del _OF_THREAD.generator
 
 
 class Dropout(nn.Module):
@@ -59,6 +42,6 @@ def _mask(values: Tensor, probability: float) -> Tensor:
         return torch.zeros_like(values)
     count = values.numel()
     bits = torch.empty((count + 3) // 4, dtype=torch.int64)
-    bits.random_(_LOWEST, None, generator=getattr(_OF_THREAD, "generator", None))
+    bits.random_(_LOWEST, None)
     lanes = bits.view(torch.int16)[:count].view(values.shape)
     return (lanes < kept - _LEVELS // 2).to(values.dtype).mul_(_LEVELS / kept)

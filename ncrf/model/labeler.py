@@ -15,7 +15,12 @@ from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
 from ncrf.model.representation import InputSizes, WordRepresentation
-from ncrf.model.word_layers import WORD_LAYERS, WordLayer, masked_maximum
+from ncrf.model.word_layers import (
+    WORD_LAYERS,
+    RecurrentWordLayer,
+    WordLayer,
+    masked_maximum,
+)
 
 _NUMBER = 4  # bytes of a weight
 
@@ -71,6 +76,11 @@ class Labeler(nn.Module):
         """Negative log-likelihood of the batch's labels, summed over its sentences."""
         assert batch.labels is not None
         return self.inference.loss(self(batch), batch.labels, self.label_mask(batch))
+
+    @property
+    def runs_side_by_side(self) -> bool:
+        """Whether most of the work is in layers whose parts threads can share."""
+        return self.word_layer is None or isinstance(self.word_layer, RecurrentWordLayer)
 
     @property
     def device(self) -> torch.device:

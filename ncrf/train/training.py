@@ -25,7 +25,6 @@ from ncrf.evaluate import Score, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.train import checkpoint, folder_lock, warm_start
-from ncrf.train.gradients import may_be_shared
 from ncrf.train.minibatch import Trainer
 
 logger = logging.getLogger(__name__)
@@ -125,11 +124,11 @@ def _untrained(
 
 def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_dir: Path) -> None:
     """Train the predictor's network, in a new folder or from where a training stopped."""
-    workers = 1
-    if may_be_shared(predictor.labeler):
-        # Threads that compute parts of a step keep the cores busier than torch's, which share out
+    threads = 1
+    if predictor.labeler.device.type == "cpu" and predictor.labeler.runs_side_by_side:
+        # Threads that compute parts of a layer keep the cores busier than torch's, which share out
         # single operations, and do not wait for each other where another program wants a core.
-        workers = torch.get_num_threads()
+        threads = predictor.config.run.threads or len(os.sched_getaffinity(0))
         torch.set_num_threads(1)
     trainer = Trainer(
         predictor.labeler,
@@ -139,7 +138,7 @@ def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_di
         read.vocabulary,
         None if dev is None else lambda: predictor.score(dev),
         partial_labels=read.partial,
-        workers=workers,
+        threads=threads,
     )
     _prepare_folder(predictor.config, model_dir, read.vocabulary, trainer)
     try:
