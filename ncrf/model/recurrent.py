@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -116,5 +117,20 @@ def reversed_places(lengths: Tensor, longest: int) -> Tensor:
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """``rows [B,L,D]`` with their positions permuted by ``places [B*L]``."""
-    return rows.flatten(0, 1).index_select(0, places).view_as(rows)
+    """``rows [B,L,D]`` with their positions swapped as ``places [B*L]`` of reversed_places says."""
+    swapped: Tensor = _Swapped.apply(rows, places)  # type: ignore[no-untyped-call]
+    return swapped
+
+
+class _Swapped(torch.autograd.Function):
+    """A permutation that is its own inverse, so its gradient is the same swap, not a sum."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        return rows.flatten(0, 1).index_select(0, places).view_as(rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return take_places(grad, places), None

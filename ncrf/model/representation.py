@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,16 +144,30 @@ class WordRepresentation(nn.Module):
             vectors: Tensor = layer(self.dropout(self.char_embedding(characters)), lengths)
             return vectors
         order = torch.argsort(lengths, descending=True, stable=True)
-        parts, weights = [], list(layer.parameters())
-        for rows in _alike(order, lengths[order].tolist()):
-            longest = int(lengths[rows[0]])
-            embedded = self.dropout(self.char_embedding(characters[rows, :longest]))
-            parts.append(Part(layer, [embedded, lengths[rows]], weights))
-        if layer.repeatable:
-            done = side_by_side(parts)
+        groups = list(_alike(order, lengths[order].tolist()))
+        shorter = [(characters[rows, : int(lengths[rows[0]])], lengths[rows]) for rows in groups]
+        if layer.repeatable and characters.device.type == "cpu":
+            weights = [self.char_embedding.weight, *layer.parameters()]
+            done = side_by_side([Part(self._repeatable(*group), [], weights) for group in shorter])
         else:
-            done = tuple(part.function(*part.inputs) for part in parts)
+            done = tuple(
+                layer(self.dropout(self.char_embedding(ids)), counts) for ids, counts in shorter
+            )
         return torch.cat(done)[torch.argsort(order)]
+
+    def _repeatable(self, characters: Tensor, lengths: Tensor) -> Callable[[], Tensor]:
+        """A group's vectors, still to be computed; what is random in them is drawn now."""
+        table, layer = self.char_embedding, self.char_layer
+        assert table is not None and layer is not None
+        shape = (*characters.shape, table.embedding_dim)
+        mask = self.dropout.mask(shape, table.weight.dtype)
+
+        def compute() -> Tensor:
+            embedded = table(characters)
+            vectors: Tensor = layer(embedded if mask is None else embedded * mask, lengths)
+            return vectors
+
+        return compute
 
 
 def _alike(order: Tensor, lengths: Sequence[int]) -> Iterator[Tensor]:
