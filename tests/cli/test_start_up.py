@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ncrf.cli.run import _imports
+from ncrf.cli.run import imports
 from tests.conftest import ROOT, SAMPLE
 
 PROGRAM = """
@@ -76,7 +76,7 @@ def test_imports_leave_the_garbage_collection_as_it_was():
     for enabled in (True, False):
         (gc.enable if enabled else gc.disable)()
         try:
-            with _imports():
+            with imports():
                 assert not gc.isenabled()
             assert gc.isenabled() == enabled
         finally:
