@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from ncrf.config import Config, Key, all_keys, find_key, load_config
 from ncrf.config.keys import unknown_key
@@ -73,6 +74,12 @@ class Run:
         return self.row.folder / f"{self.name}.log"
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The row's settings, each as its type where that is a number, a boolean or a choice."""
+        given = self.row.settings
+        return {k: self.config.value(k) if _parts_at_commas(k) else t for k, t in given.items()}
+
+    @property
     def arguments(self) -> list[str]:
         """The keys that make it of its config file, for a command line."""
         settings = [f"--{key}={text}" for key, text in self.row.settings.items()]
@@ -126,7 +133,7 @@ def _values(keys: Iterable[Entry], seeds: str | None) -> tuple[dict[str, list[st
                 raise _error("the seeds are given twice", "--seeds 5, or --seeds 1,2,7")
             seeds = f"{entry.raw},"
             continue
-        parts = str(entry.raw).split(",") if parts_at_commas(key) else [str(entry.raw)]
+        parts = str(entry.raw).split(",") if _parts_at_commas(key.name) else [str(entry.raw)]
         values.setdefault(key.name, []).extend(part.strip() for part in parts)
     return values, seeds
 
@@ -183,8 +190,10 @@ def complete(
     return Run(run.row, config.replace(model_dir=str(run.model_dir)))
 
 
-def parts_at_commas(key: Key) -> bool:
+def _parts_at_commas(name: str) -> bool:
     """Whether a comma parts values of this key: for numbers, booleans and fixed choices."""
+    key = find_key(name)
+    assert key is not None, name
     return key.type in (bool, int, float) or bool(key.choices)
 
 
@@ -216,7 +225,7 @@ def _canonical(config: Config, name: str, text: str) -> str:
     """The one way to write a value that was given as ``text``."""
     key = find_key(name)
     assert key is not None
-    return str(config.value(name)) if parts_at_commas(key) else text
+    return str(config.value(name)) if _parts_at_commas(name) else text
 
 
 def _safe(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ class Child:
             make_folder(run.log.parent)
             with open(run.log, "ab") as log:
                 when = time.strftime("%Y-%m-%d %H:%M:%S")
-                log.write(f"--- {when}: ncrf {' '.join(command)}\n".encode())
+                log.write(f"--- {when}: ncrf {shlex.join(command)}\n".encode())
                 log.flush()
                 self._start = log.tell()
                 self._process = subprocess.Popen(

@@ -140,7 +140,7 @@ def record_of(run: Run, wall_seconds: float | None) -> Record:
     return {
         "run": run.name,
         "config": run.row.config_file,
-        "settings": dict(run.row.settings),
+        "settings": run.settings,
         "seed": run.seed,
         "best_epoch": kept["epoch"],
         "epochs": len(history),
