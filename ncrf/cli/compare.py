@@ -14,10 +14,10 @@ KEYS = (*READING, "sentence_classification")
 
 _SYSTEMS = """\
 A and B each are a predicted file, as ncrf evaluate reads it; a model folder, with which the gold
-file is labelled now; a row of a sweep, that is all its seeds, as the path of its runs without the seed
-(runs/sweep/ner/hidden_dim=100); or a pattern in quotes that names a file or a model for each seed
-("out/a.*.txt"). The config keys say how the gold file is laid out. docs/sweeps.md says what each p
-means."""
+file is labelled now; a row of a sweep, that is all its seeds, as the path of its runs without the
+seed (runs/sweep/ner/hidden_dim=100); or a pattern in quotes that names a file or a model for each
+seed ("out/a.*.txt"). The config keys say how the gold file is laid out. docs/sweeps.md says what
+each p means."""
 
 
 def compare(arguments: list[str]) -> int:

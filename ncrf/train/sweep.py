@@ -69,7 +69,8 @@ def run_sweep(
             stack.enter_context(locked(folder))
         tasks = _tasks(runs, retrain=retrain)
         done = len(runs) - len(tasks)
-        logger.info("%d runs: %d finished before, %d to do", len(runs), done, len(tasks))
+        runs_word = "run" if len(runs) == 1 else "runs"
+        logger.info("%d %s: %d finished before, %d to do", len(runs), runs_word, done, len(tasks))
         _Processes(jobs, report).work(tasks)
 
 

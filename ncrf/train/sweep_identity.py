@@ -59,16 +59,22 @@ def contents(config: Config) -> dict[str, str]:
     return {key: text for key, text in found.items() if text}
 
 
-@cache
 def _content_digest(path: str) -> str:
+    """A digest of a file's content, empty if it cannot be read; each version is read once."""
     try:
-        with open(path, "rb") as file:
-            digest = blake2b(digest_size=16)
-            while block := file.read(1 << 20):
-                digest.update(block)
-            return digest.hexdigest()
+        status = os.stat(path)
+        return _digest_of(os.path.realpath(path), status.st_size, status.st_mtime_ns)
     except OSError:
         return ""
+
+
+@cache
+def _digest_of(path: str, size: int, changed: int) -> str:
+    digest = blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def key_change(record: Mapping[str, Any], run: Run) -> str | None:
