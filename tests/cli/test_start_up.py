@@ -29,6 +29,8 @@ COMMANDS = [
     *((["run", "--help"], 0), (["train", "--help"], 0), (["decode", "--help"], 0)),
     *((["evaluate", "--help"], 0), (["convert", "--help"], 0), (["check", "--help"], 0)),
     *((["info", "--help"], 0), (["keys", "--help"], 0)),
+    *((["sweep", "--help"], 0), (["compare", "--help"], 0)),
+    *((["sweep"], 2), (["sweep", "no/such.config"], 2), (["sweep", "a", "--jobs", "none"], 2)),
     (["learn"], 2),
     (["train", "no/such.config"], 2),
     (["train", str(ROOT / "README.md")], 2),
