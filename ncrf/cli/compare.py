@@ -48,14 +48,14 @@ def compare(arguments: list[str]) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from ncrf.config import load_config
-    from ncrf.decode.systems import load_system
+    from ncrf.decode.systems import system_of
     from ncrf.evaluate.comparison import compare, comparison_lines
 
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     keys = {**given_keys(options, KEYS), "score_policy": options.policy}
     config = load_config({}, keys, check_files=False)
     decode = load_config({"status": "decode"}, keys, check_files=False)
-    a, b = (load_system(name, options.gold, config, decode) for name in (options.a, options.b))
+    a, b = (system_of(name, options.gold, config, decode) for name in (options.a, options.b))
     result = compare(a, b, shuffles=options.shuffles, seed=options.seed)
     if options.json:
         print(json.dumps(asdict(result)))

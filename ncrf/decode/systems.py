@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 _SEED = re.compile(r"seed=(\d+)$")
 
 
-def load_system(name: str, gold: str, config: Config, decode: Config) -> System:
+def system_of(name: str, gold: str, config: Config, decode: Config) -> System:
     """A system by its name on the command line, with its counts for a gold file.
 
     For ``name`` see `outputs_of`. A predicted file is read as ``config`` says; a model, for which

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import ncrf
 from ncrf.data.output_files import make_folder, reason
 from ncrf.errors import NcrfError, printable
 from ncrf.train.sweep_grid import Run
@@ -108,7 +107,7 @@ class Child:
 
 def _environment() -> dict[str, str]:
     """The environment of a child, in which it finds the same ncrf as this process."""
-    root = str(Path(ncrf.__file__).resolve().parent.parent)
+    root = str(Path(__file__).resolve().parents[2])
     environment = dict(os.environ)
     if root not in {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}:
         given = environment.get("PYTHONPATH")

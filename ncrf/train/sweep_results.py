@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import ncrf
+from ncrf import __version__
 from ncrf.data.output_files import make_folder, reason
 from ncrf.errors import InputError, NcrfError
 from ncrf.model.description import kept_epoch, read_history
@@ -149,7 +149,7 @@ def record_of(run: Run, wall_seconds: float | None) -> Record:
         "seconds": round(sum(entry["seconds"] for entry in history), 1),
         "wall_seconds": None if wall_seconds is None else round(wall_seconds, 1),
         "machine": machine_in_words(run.config) if run.log.exists() else None,
-        "version": ncrf.__version__,
+        "version": __version__,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "keys": identity(run.config),
         "files": contents(run.config),
