@@ -8,6 +8,8 @@ import signal
 import sys
 from contextlib import suppress
 
+from ncrf.errors import ConfigError
+
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -35,6 +37,8 @@ def _end_with(parent: int) -> None:
 
 def record_test(arguments: list[str]) -> int:
     """Score a finished model on a labelled file, and note that in its ``history.jsonl``."""
+    if len(arguments) != 3:
+        raise ConfigError("record-test is for sweeps", remedy="ncrf sweep")
     model, test, plugins = arguments
     from ncrf.cli.run import imports
     from ncrf.config import import_plugins

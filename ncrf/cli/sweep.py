@@ -58,7 +58,7 @@ def _sweep(configs: list[str], keys: list[Entry], options: Mapping[str, str]) ->
     from ncrf.train.sweep_grid import plan
 
     out = Path(options.get("out") or "runs/sweep")
-    runs = plan(configs, keys, options.get("seeds"), out)
+    runs = plan(configs, keys, options.get("seeds"), out, check_files=not only)
     from ncrf.train.sweep import run_sweep
 
     report = _Report()

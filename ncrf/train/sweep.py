@@ -83,12 +83,12 @@ def current_records(folder: Path, config_file: str) -> list[Record]:
     for record in read_results(folder).values():
         given = {key: str(text) for key, text in record["settings"].items()}
         try:
-            run = complete(base, config_file, folder, given, str(record["seed"]), check_files=False)
+            run = complete(base, config_file, folder, given, str(record["seed"]))
             change = key_change(record, run) or content_change(record, run)
         except InputError as error:
             change = error.what
         if change is None:
-            current.append(record)
+            current.append({**record, "config": config_file})  # however it was named then
         else:
             strange[record["run"]] = change
     if strange:

@@ -100,7 +100,12 @@ def run_name(row: str, seed: int) -> str:
 
 
 def plan(
-    config_files: Sequence[str], keys: Iterable[Entry], seeds: str | None, out: Path
+    config_files: Sequence[str],
+    keys: Iterable[Entry],
+    seeds: str | None,
+    out: Path,
+    *,
+    check_files: bool = True,
 ) -> list[Run]:
     """All runs, each complete and checked: the first seed of every row, then the second ...
 
@@ -108,7 +113,7 @@ def plan(
     commas themselves: texts, paths and lists are taken whole, and several are given by repeating
     the key. ``seeds`` is how many, from that of the config on, or has commas and says which ones.
     The runs of each config lie in a folder of its name in ``out``. Raises ConfigError for what
-    cannot be trained.
+    cannot be trained; with ``check_files=False`` the corpora need not be there.
     """
     folders = _folders(config_files, out)
     bases = {file: base_config(file) for file in folders}  # this imports plugins, too
@@ -120,6 +125,9 @@ def plan(
     ]
     in_turn = itertools.zip_longest(*by_row)
     found = {run.model_dir: run for turn in in_turn for run in turn if run is not None}
+    if check_files:
+        for run in found.values():
+            load_config(run.config)
     return list(found.values())  # what means the same has one name
 
 
@@ -171,17 +179,16 @@ def complete(
     file: str,
     folder: Path,
     given: Mapping[str, str],
-    seed: str | int,
-    *,
-    check_files: bool = True,
+    seed: str,
 ) -> Run:
     """The run of a config file with values for some keys, and a seed; ConfigError for wrong ones.
 
+    No file need be there.
     Values are written in one way, so that 0.10 and 0.1 make one run.
     """
     arguments = [f"--{key}={text}" for key, text in given.items()]
     own = [f"--seed={seed}", f"--model_dir={folder / 'any'}", "--load_model_dir=", "--dset_dir="]
-    config = load_config(base, [*arguments, *own], check_files=check_files)
+    config = load_config(base, [*arguments, *own], check_files=False)
     for key in _CORPORA:
         if config.value(key) == "-":
             raise config.error(key, f"{key}: a sweep reads it more than once", "a file's path")

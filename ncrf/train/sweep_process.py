@@ -18,6 +18,7 @@ from ncrf.errors import NcrfError, printable
 from ncrf.train.sweep_grid import Run
 
 _MOST_READ = 1 << 16  # bytes from the end of a log
+_ATTEMPT = b"--- "  # begins the line of a log before what an attempt said
 _MOST_SHOWN = 500  # characters of an error's line
 
 
@@ -43,6 +44,15 @@ def score_command(run: Run) -> list[str]:
     return ["record-test", str(run.model_dir), str(run.config.files.test_dir), plugins]
 
 
+def was_trained_here(log: Path) -> bool:
+    """Whether a run's log tells of a training; another model was moved into its place."""
+    try:
+        with open(log, "rb") as file:
+            return any(line.startswith(_ATTEMPT) and b": ncrf train " in line for line in file)
+    except OSError:
+        return False
+
+
 class Child:
     """A running command of ncrf. It ends when this process does, whatever ends it (on Linux)."""
 
@@ -55,7 +65,7 @@ class Child:
             make_folder(run.log.parent)
             with open(run.log, "ab") as log:
                 when = time.strftime("%Y-%m-%d %H:%M:%S")
-                log.write(f"--- {when}: ncrf {shlex.join(command)}\n".encode())
+                log.write(_ATTEMPT + f"{when}: ncrf {shlex.join(command)}\n".encode())
                 log.flush()
                 self._start = log.tell()
                 self._process = subprocess.Popen(

@@ -24,6 +24,7 @@ from ncrf.model.folder import HISTORY
 from ncrf.train.machine import machine_in_words
 from ncrf.train.sweep_grid import Run
 from ncrf.train.sweep_identity import contents, identity, is_tested
+from ncrf.train.sweep_process import was_trained_here
 
 RESULTS = "results.jsonl"
 _LOCK = ".sweep.lock"
@@ -148,7 +149,7 @@ def record_of(run: Run, wall_seconds: float | None) -> Record:
         "test": kept.get("test") if run.config.files.test_dir else None,
         "seconds": round(sum(entry["seconds"] for entry in history), 1),
         "wall_seconds": None if wall_seconds is None else round(wall_seconds, 1),
-        "machine": machine_in_words(run.config) if run.log.exists() else None,
+        "machine": machine_in_words(run.config) if was_trained_here(run.log) else None,
         "version": __version__,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "keys": identity(run.config),

@@ -128,6 +128,15 @@ class TestSecondCall:
         out, _ = capsys.readouterr()
         assert out.count("| ner.config |") == 2
 
+    def test_several_configs_stand_in_one_table(self, again, capsys):
+        shutil.copy("ner.config", "pos.config")
+        shutil.copytree(FOLDER, FOLDER.parent / "pos")
+        assert main(["sweep", "pos.config", "./ner.config", "--report-only"]) == 0
+        page = (FOLDER.parent / "results.md").read_text(encoding="utf-8")
+        assert capsys.readouterr().out.endswith(page)
+        assert page.count("| pos.config |") == page.count("| ./ner.config |") == 2
+        assert (FOLDER / "results.md").read_text(encoding="utf-8").count("| ./ner.config |") == 2
+
     def test_a_folder_that_no_record_tells_of_is_recorded(self, again, capsys):
         before = records()
         (FOLDER / "results.jsonl").unlink()
@@ -182,6 +191,7 @@ def test_a_model_trained_outside_is_taken_in_and_scored(again, capsys):
     outside, inside = records()[-1], next(r for r in records() if r["run"] == source.name)
     for name in ("dev", "test", "best_epoch", "epochs"):
         assert outside[name] == inside[name]
+    assert outside["machine"] is None and inside["machine"]
     history = [json.loads(line) for line in (place / "history.jsonl").read_text().splitlines()]
     tested = [epoch for epoch in history if "test" in epoch]
     assert [e["epoch"] for e in tested] == [outside["best_epoch"]]
