@@ -24,6 +24,8 @@ ncrf trains and runs neural sequence labelers that a config file describes.
   ncrf convert --to SCHEME IN OUT [options]         a corpus in another label scheme
   ncrf check FILE ... [options]                     what corpora hold, and what is odd in them
   ncrf info MODEL                                   layers, sizes, labels, scores of a model
+  ncrf sweep CONFIG ... [--key a,b,c ...]           train all combinations, with several seeds
+  ncrf compare GOLD A B [options]                   is the difference of two systems significant?
   ncrf keys [WORD]                                  the config keys (that have WORD in them)
 """
 
@@ -119,7 +121,7 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in _WITHOUT_HELP and {"-h", "--help"} & set(arguments[1:]):
         print(_DESCRIPTION)
         return 0
-    if arguments[0] in _COMMANDS:
+    if arguments[0] in {**_COMMANDS, **_OF_SWEEPS}:
         return _command(arguments[0])(arguments[1:])
     if arguments[0].startswith("-"):
         return _command("run")(arguments)
@@ -145,7 +147,10 @@ _COMMANDS: dict[str, str] = {
     "check": "ncrf.cli.check:check",
     "info": "ncrf.cli.info:info",
     "keys": "ncrf.cli.keys:keys",
+    "sweep": "ncrf.cli.sweep:sweep",
+    "compare": "ncrf.cli.compare:compare",
 }
+_OF_SWEEPS = {"record-test": "ncrf.cli.child:record_test"}  # for the processes that they start
 
 
 _WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
@@ -153,6 +158,6 @@ _WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
 
 def _command(name: str) -> Callable[[list[str]], int]:
     """Import one command; a command line pays for no other."""
-    module, function = _COMMANDS[name].split(":")
+    module, function = {**_COMMANDS, **_OF_SWEEPS}[name].split(":")
     command: Callable[[list[str]], int] = getattr(import_module(module), function)
     return command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +20,11 @@ from ncrf.data.schemes import PLAIN
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
-from ncrf.evaluate import Score, report_lines
+from ncrf.evaluate import Score, history_scores, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.train import checkpoint, folder_lock, warm_start
+from ncrf.train.machine import training_threads
 from ncrf.train.minibatch import Trainer
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,6 @@ _FREE_GROUPS = ("run", "files", "decoding")
 # Trainings in several threads run one after another: torch's random state is the process's own.
 _ONE_TRAINING = threading.Lock()
 _NAMED = 10  # labels that a warning names
-_SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
 
 
 def train_model(config: Config) -> Predictor:
@@ -68,7 +67,9 @@ def _train(config: Config, train_dir: str, model_dir: Path) -> Predictor:
     if dev is None:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
-        _log_score("test", predictor.score(test))
+        score = predictor.score(test)
+        _log_score("test", score)
+        checkpoint.record_test(model_dir, history_scores(score))
     new_words = vectors.new_words if config.words.vectors_in_model else None
     checkpoint.finish(model_dir, None if new_words is None else new_words.stored())
     return predictor
@@ -128,7 +129,7 @@ def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_di
     if predictor.labeler.device.type == "cpu" and predictor.labeler.runs_side_by_side:
         # Threads that compute parts of a layer keep the cores busier than torch's, which share out
         # single operations, and do not wait for each other where another program wants a core.
-        threads = predictor.config.run.threads or len(os.sched_getaffinity(0))
+        threads = training_threads(predictor.config)
         torch.set_num_threads(1)
     trainer = Trainer(
         predictor.labeler,
@@ -166,8 +167,7 @@ def _refuse_missing_features(config: Config, corpus: InternedCorpus) -> None:
 def _threads(config: Config) -> Iterator[None]:
     """Compute with the number of threads that the config asks for, or that suits its batches."""
     before = torch.get_num_threads()
-    few = config.training.batch_size <= _SMALL_BATCH
-    torch.set_num_threads(config.run.threads or (1 if few else len(os.sched_getaffinity(0))))
+    torch.set_num_threads(training_threads(config))
     try:
         yield
     finally:
