@@ -1,0 +1,79 @@
+"""``ncrf report``: error analysis of a model on a labelled file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ncrf.cli.corpus_options import add_key_options, given_keys, parsed
+
+KEYS = (
+    "columns",
+    "column_separator",
+    "comment_prefix",
+    "file_format",
+    "label_column",
+    "constraints",
+    "score_policy",
+    "word_emb_dir",
+    "vector_cache",
+    "decode_batch_tokens",
+    "threads",
+    "gpu",
+    "plugins",
+)
+
+_COUNTED = """\
+Entities: conlleval's scores, boundary against type errors, confusion of types, scores by length and
+by in- and out-of-vocabulary words, calibration, the most frequent errors. Plain labels: accuracy
+instead, and the labels that are confused. The file is read as the model's config says, unless keys
+say otherwise; docs/error-analysis.md says what each figure counts."""
+
+
+def report(arguments: list[str]) -> int:
+    """Label a file with a model and say, in Markdown, what is wrong and how often."""
+    parser = argparse.ArgumentParser(
+        prog="ncrf report", description=report.__doc__, epilog=_COUNTED
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model folder")
+    parser.add_argument("file", metavar="FILE", help="a labelled file; may end in .gz; - is stdin")
+    parser.add_argument(
+        "--train", metavar="FILE", help="the training corpus, to look words up in (the model's own)"
+    )
+    parser.add_argument("--out", metavar="FILE", default="-", help="instead of standard output")
+    parser.add_argument("--json", action="store_true", help="the same numbers as JSON")
+    parser.add_argument(
+        "--top", type=int, default=20, metavar="N", help="how many of the most frequent errors (20)"
+    )
+    add_key_options(parser, KEYS)
+    options = parsed(parser, arguments)
+    if options.top < 0:
+        parser.error(f"--top {options.top}: expected 0 or more")
+    # Threads that wait for each other asleep save a machine that others use as well.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    return _report(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    import json
+
+    import torch
+
+    from ncrf.config import model_folder
+    from ncrf.decode.writers import check_output, open_output
+    from ncrf.evaluate.analysis_json import analysis_json
+    from ncrf.evaluate.analysis_report import report_markdown
+    from ncrf.tagger import Tagger
+
+    for path in filter(None, (options.file, options.train)):
+        check_output(path, options.out, model_folder(options.model), option="--out ")
+    tagger = Tagger.load(options.model, **given_keys(options, KEYS))
+    torch.set_num_threads(tagger.config.run.threads or len(os.sched_getaffinity(0)))
+    analysis = tagger.analyze(options.file, train=options.train, top=options.top)
+    with open_output(options.out) as file:
+        if options.json:
+            value = {"model": options.model, **analysis_json(analysis)}
+            file.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+        else:
+            file.write(report_markdown(analysis, options.model))
+    return 0
