@@ -115,20 +115,35 @@ class Tagger:
         return self.predictor.score(self.predictor.encode(corpus))
 
     def analyze(
-        self, path: str | Path, *, train: str | Path | None = None, top: int = TOP
+        self,
+        path: str | Path,
+        *,
+        train: str | Path | None = None,
+        ignore_case: bool = False,
+        top: int = TOP,
     ) -> Analysis:
         """Count what the model gets wrong on a labelled file, in several ways.
 
-        ``train`` names the training corpus, for words with digits; ``top`` is how many of the
-        most frequent errors are kept. Raises InputError for a file without labels, or of other
-        labels than the model's.
+        ``train`` names the training corpus, whose numbers the model does not keep, and with
+        ``ignore_case`` words of it count in any case: both matter to the vocabulary classes alone.
+        ``top`` is how many of the most frequent errors are kept. Raises InputError for a file
+        without labels, or of other labels than the model's.
         """
         corpus = None if train is None else str(train)
-        return analyze_file(self.predictor, str(path), train=corpus, top=top)
+        return analyze_file(
+            self.predictor, str(path), train=corpus, ignore_case=ignore_case, top=top
+        )
 
-    def report(self, path: str | Path, *, train: str | Path | None = None, top: int = TOP) -> str:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        train: str | Path | None = None,
+        ignore_case: bool = False,
+        top: int = TOP,
+    ) -> str:
         """What `analyze` counts, as a page of Markdown."""
-        return report_markdown(self.analyze(path, train=train, top=top))
+        return report_markdown(self.analyze(path, train=train, ignore_case=ignore_case, top=top))
 
     def save(self, model_dir: str | Path) -> None:
         """Write the model folder, whole or not at all.

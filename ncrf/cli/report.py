@@ -6,7 +6,9 @@ import argparse
 import os
 
 from ncrf.cli.corpus_options import add_key_options, given_keys, parsed
+from ncrf.errors import InputError
 
+STANDARD_INPUT = "-"
 KEYS = (
     "columns",
     "column_separator",
@@ -40,6 +42,11 @@ def report(arguments: list[str]) -> int:
     parser.add_argument(
         "--train", metavar="FILE", help="the training corpus, to look words up in (the model's own)"
     )
+    parser.add_argument(
+        "--ignore_case",
+        action="store_true",
+        help="a training word counts in any case, as in Ma and Hovy 2016",
+    )
     parser.add_argument("--out", metavar="FILE", default="-", help="instead of standard output")
     parser.add_argument("--json", action="store_true", help="the same numbers as JSON")
     parser.add_argument(
@@ -57,19 +64,28 @@ def report(arguments: list[str]) -> int:
 def _report(options: argparse.Namespace) -> int:
     import json
 
+    from ncrf.config import load_config
+
+    keys = given_keys(options, KEYS)
+    files = {"load_model_dir": options.model, "raw_dir": STANDARD_INPUT}
+    config = load_config({**keys, **files, "status": "decode"})  # for its checks, before torch
+    for path in (options.file, options.train):
+        if path not in (None, STANDARD_INPUT) and not os.path.exists(path):
+            raise InputError("no such file", file=path, remedy="check the path")
     import torch
 
-    from ncrf.config import model_folder
     from ncrf.decode.writers import check_output, open_output
     from ncrf.evaluate.analysis_json import analysis_json
     from ncrf.evaluate.analysis_report import report_markdown
     from ncrf.tagger import Tagger
 
+    model = config.files.load_model_dir or options.model
     for path in filter(None, (options.file, options.train)):
-        check_output(path, options.out, model_folder(options.model), option="--out ")
-    tagger = Tagger.load(options.model, **given_keys(options, KEYS))
-    torch.set_num_threads(tagger.config.run.threads or len(os.sched_getaffinity(0)))
-    analysis = tagger.analyze(options.file, train=options.train, top=options.top)
+        check_output(path, options.out, model, option="--out ")
+    torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
+    analysis = Tagger.load(model, **keys).analyze(
+        options.file, train=options.train, ignore_case=options.ignore_case, top=options.top
+    )
     with open_output(options.out) as file:
         if options.json:
             value = {"model": options.model, **analysis_json(analysis)}

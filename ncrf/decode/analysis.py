@@ -22,13 +22,19 @@ logger = logging.getLogger(__name__)
 
 
 def analyze_file(
-    predictor: Predictor, path: str, *, train: str | None = None, top: int = TOP
+    predictor: Predictor,
+    path: str,
+    *,
+    train: str | None = None,
+    ignore_case: bool = False,
+    top: int = TOP,
 ) -> Analysis:
     """Label a file and count what is wrong, in the scheme in which the model was trained.
 
     ``train`` names the training corpus, of which the model keeps the words but not their original
-    forms (see `known_words`); ``top`` is how many of the most frequent errors are kept. Raises
-    InputError for a file without labels, without sentences, or of other labels than the model's.
+    forms; for it and ``ignore_case`` see `known_words`. ``top`` is how many of the most frequent
+    errors are kept. Raises InputError for a file without labels, without sentences, or of other
+    labels than the model's.
     """
     predictor = _in_own_scheme(predictor)
     config, vocabulary = predictor.config, predictor.vocabulary
@@ -41,7 +47,7 @@ def analyze_file(
         delimiter=vocabulary.scheme.delimiter,
         policy=config.inference.score_policy,
         classification=classification,
-        words=None if classification else _known(predictor, sentences, train),
+        words=None if classification else _known(predictor, sentences, train, ignore_case),
         known_labels=vocabulary.labels.strings,
         top=top,
     )
@@ -88,7 +94,7 @@ def _gold(predictor: Predictor, path: str) -> list[Sentence]:
 
 
 def _known(
-    predictor: Predictor, sentences: Sequence[Sentence], train: str | None
+    predictor: Predictor, sentences: Sequence[Sentence], train: str | None, ignore_case: bool
 ) -> VocabularyClasses:
     """Which words of the sentences the model knows, and where that is known from."""
     vocabulary, keys = predictor.vocabulary, predictor.config.words
@@ -96,8 +102,9 @@ def _known(
     if train is not None:
         corpus = load_corpus(predictor.config, train, features=tuple(vocabulary.features)).words
     words = chain.from_iterable(sentence.words for sentence in sentences)
-    known = known_words(words, vocabulary, predictor.new_words, corpus)
+    known = known_words(words, vocabulary, predictor.new_words, corpus, ignore_case=ignore_case)
     source = f"Training words: {train or 'the alphabet of the model'}"
+    source += ", whatever their case" * ignore_case
     source += ", digits turned to 0. " if vocabulary.number_normalized else ". "
     if predictor.new_words is not None:
         kept = ", kept in the model" * keys.vectors_in_model

@@ -109,7 +109,7 @@ def _kinds(errors: EntityErrors) -> list[str]:
         (name(label), *(f"{errors.counts[kind, label]:,}" for kind in KINDS))
         for label in errors.types
     ]
-    return [
+    lines = [
         "## Boundaries and types",
         "",
         "Each gold and each predicted entity is counted once. Those that share words are put in",
@@ -121,11 +121,11 @@ def _kinds(errors: EntityErrors) -> list[str]:
         f"{errors.overlapping[MISSED]:,} of the missed and {errors.overlapping[SPURIOUS]:,} of the "
         "spurious entities share words with an entity",
         "of the other side that is paired with another one.",
-        "",
-        "By the type in gold, of spurious ones the predicted type:",
-        "",
-        *table(("type", *(_SAID[kind] for kind in KINDS)), by_type),
     ]
+    if len(by_type) < 2:
+        return lines
+    lines += ["", "By the type in gold, of spurious ones the predicted type:", ""]
+    return lines + table(("type", *(_SAID[kind] for kind in KINDS)), by_type)
 
 
 def _by_length(analysis: Analysis) -> list[str]:
@@ -140,6 +140,8 @@ def _by_length(analysis: Analysis) -> list[str]:
 
 def _confusion(analysis: Analysis) -> list[str]:
     confusion, names = analysis.confusion, analysis.confusion.names
+    if len(names) < 2:
+        return []
     entities = analysis.task == "entities"
     lines = ["## Confusion of types" if entities else "## Confusion of labels", ""]
     if entities:

@@ -63,6 +63,8 @@ def known_words(
     vocabulary: Vocabulary,
     vectors: NewWordVectors | None,
     train: InternedColumn | None = None,
+    *,
+    ignore_case: bool = False,
 ) -> VocabularyClasses:
     """Which of ``words`` a model knows, by the rules by which it looks words up.
 
@@ -73,6 +75,10 @@ def known_words(
     The alphabet keeps no original forms: that of a word of the training corpus is, without
     ``train``, the word itself; with the words of a training corpus, the most frequent one there,
     as in training. The words of ``train`` then also go before those of the alphabet.
+
+    With ``ignore_case`` case does not count for the training corpus either. That is how the counts
+    in table 8 of Ma and Hovy come about: with CoNLL-2003, GloVe and digits as they stand, these
+    rules give all eight of them.
     """
     distinct = list(dict.fromkeys(words))
     keys = list(map(vocabulary.normalize, distinct))
@@ -83,8 +89,9 @@ def known_words(
         if vocabulary.number_normalized:
             counts = dict(zip(train.strings, train.counts().tolist(), strict=True))
             originals = most_frequent_forms(Counter(counts))
-    known = set(known)
-    trained = {word for word, key in zip(distinct, keys, strict=True) if key in known}
+    fold = str.lower if ignore_case else str
+    known = set(map(fold, known))
+    trained = {word for word, key in zip(distinct, keys, strict=True) if fold(key) in known}
     if vectors is None:
         return VocabularyClasses(trained, None)
     forms = [originals.get(key, word) for word, key in zip(distinct, keys, strict=True)]
