@@ -16,6 +16,7 @@ from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Wanted
 from ncrf.errors import InputError
 from ncrf.evaluate.analysis import TOP, Analysis, analyze
+from ncrf.evaluate.markdown import code
 from ncrf.evaluate.vocabulary_classes import VocabularyClasses, known_words
 
 logger = logging.getLogger(__name__)
@@ -103,21 +104,22 @@ def _known(
         corpus = load_corpus(predictor.config, train, features=tuple(vocabulary.features)).words
     words = chain.from_iterable(sentence.words for sentence in sentences)
     known = known_words(words, vocabulary, predictor.new_words, corpus, ignore_case=ignore_case)
-    source = f"Training words: {train or 'the alphabet of the model'}"
+    source = f"Training words: {code(train) if train else 'the alphabet of the model'}"
     source += ", whatever their case" * ignore_case
     source += ", digits turned to 0. " if vocabulary.number_normalized else ". "
+    vectors = code(str(keys.word_emb_dir))
     if predictor.new_words is not None:
         kept = ", kept in the model" * keys.vectors_in_model
-        source += f"Vectors: {keys.word_emb_dir}{kept}; found as written or in lower case."
+        source += f"Vectors: {vectors}{kept}; found as written or in lower case."
         if vocabulary.number_normalized and train is None:
             source += (
-                " Of numbers the spelling here stands for the most frequent one in training, "
-                "which the model does not keep (--train FILE reads it)."
+                " Words with digits stand for themselves, not for the most frequent form in "
+                "training, which the model does not keep (--train FILE reads it)."
             )
     elif predictor.lacks_vectors:
         source += (
-            f"Vectors: {keys.word_emb_dir} is not at hand (--word_emb_dir FILE): IV cannot be told "
-            "from OOEV, nor OOTV from OOBV."
+            f"Vectors: {vectors} is not at hand (--word_emb_dir FILE): IV cannot be told from "
+            "OOEV, nor OOTV from OOBV."
         )
     else:
         source += "The model has no pretrained vectors: IV is not told from OOEV, OOTV from OOBV."

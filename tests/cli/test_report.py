@@ -115,8 +115,8 @@ def test_vocabulary_classes(with_vectors, capsys):
     assert {name: row.support for name, row in analysis.classes.items()} == counts
     assert len(counts) > 2
     status, out, _ = run(model, TEST, "--train", SAMPLE / "dev.bioes", capsys=capsys)
-    assert status == 0 and f"Training words: {SAMPLE / 'dev.bioes'}, digits turned to 0." in out
-    assert f"Vectors: {vectors}; found as written or in lower case." in out
+    assert status == 0 and f"Training words: `{SAMPLE / 'dev.bioes'}`, digits turned to 0." in out
+    assert f"Vectors: `{vectors}`; found as written or in lower case." in out
     assert "whatever their case" in run(model, TEST, "--ignore_case", capsys=capsys)[1]
 
 
@@ -127,10 +127,12 @@ def test_vectors_that_are_not_at_hand(with_vectors, tmp_path, capsys):
     try:
         status, out, err = run(model, TEST, capsys=capsys)
         assert status == 0 and "is not at hand" in err
-        assert f"Vectors: {vectors} is not at hand (--word_emb_dir FILE): IV cannot be told" in out
+        assert (
+            f"Vectors: `{vectors}` is not at hand (--word_emb_dir FILE): IV cannot be told" in out
+        )
         assert "| IV or OOEV |" in out and "| OOTV |" not in out
         out = run(model, TEST, "--word_emb_dir", moved, capsys=capsys)[1]
-        assert f"Vectors: {moved}; found" in out and "| OOTV |" in out
+        assert f"Vectors: `{moved}`; found" in out and "| OOTV |" in out
     finally:
         shutil.move(moved, vectors)
 
