@@ -66,25 +66,29 @@ def _report(options: argparse.Namespace) -> int:
 
     from ncrf.config import load_config
 
-    keys = given_keys(options, KEYS)
     files = {"load_model_dir": options.model, "raw_dir": STANDARD_INPUT}
-    config = load_config({**keys, **files, "status": "decode"})  # for its checks, before torch
+    config = load_config({**given_keys(options, KEYS), **files, "status": "decode"})
     for path in (options.file, options.train):
         if path not in (None, STANDARD_INPUT) and not os.path.exists(path):
             raise InputError("no such file", file=path, remedy="check the path")
     import torch
 
+    from ncrf.decode.analysis import analyze_file
+    from ncrf.decode.load import load_predictor
     from ncrf.decode.writers import check_output, open_output
     from ncrf.evaluate.analysis_json import analysis_json
     from ncrf.evaluate.analysis_report import report_markdown
-    from ncrf.tagger import Tagger
 
     model = config.files.load_model_dir or options.model
     for path in filter(None, (options.file, options.train)):
         check_output(path, options.out, model, option="--out ")
     torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
-    analysis = Tagger.load(model, **keys).analyze(
-        options.file, train=options.train, ignore_case=options.ignore_case, top=options.top
+    analysis = analyze_file(
+        load_predictor(model, config),
+        options.file,
+        train=options.train,
+        ignore_case=options.ignore_case,
+        top=options.top,
     )
     with open_output(options.out) as file:
         if options.json:

@@ -124,25 +124,22 @@ def analyze(
         known_labels: those of the model; what gold has beside them is counted.
         top: how many of the most frequent errors to keep.
 
-    Raises InputError where gold has no labels, where the two sides differ in number or length,
-    and, with ``known_labels``, where gold has not a single one of them.
+    Raises InputError where gold has no labels, or not one of ``known_labels``, and where the two
+    sides differ in number or length.
     """
     sentences, found = list(gold), list(predicted)
     wanted = [labels_of(sentence) for sentence in sentences]
     labels = [prediction.labels for prediction in found]
     unknown = _unknown_labels(sentences, known_labels)
-    if classification:
-        scheme = PLAIN
-    elif scheme is None:
-        scheme = detect_scheme(wanted, delimiter)
+    scheme = PLAIN if classification else scheme or detect_scheme(wanted, delimiter)
     if scheme == PLAIN:
         score = score_accuracy(wanted, labels)
         counts: _Counts = _LabelCounts(words, classification=classification)
     else:
         score = score_spans(wanted, labels, policy=policy, scheme=scheme, delimiter=delimiter)
         counts = _EntityCounts(words, scheme, delimiter, policy)
-    for sentence, prediction in zip(sentences, found, strict=True):
-        counts.add(sentence, prediction)
+    for pair in zip(sentences, found, strict=True):
+        counts.add(*pair)
     return counts.analysis(score, sentences[0].file if sentences else "", unknown, top)
 
 

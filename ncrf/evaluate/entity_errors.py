@@ -5,9 +5,10 @@ each in at most one:
 
 1. Candidates are all pairs of a gold and a predicted entity that share at least one word.
 2. Of the candidates whose two entities are both free, the best becomes a pair, again and again
-   until none is left. Better is, in this order: the same words; the same type; more words shared;
-   the gold entity that begins first; the predicted one that begins first. No two candidates are
-   equal in all of these, so that the pairs do not depend on chance.
+   until none is left. Better is, in this order: the same type; more words shared; the gold entity
+   that begins first; the predicted one that begins first. No two candidates are equal in all of
+   these, so that the pairs do not depend on chance. Two entities of exactly the same words share
+   words with no others, and are always a pair.
 
 A pair is `right` (same words, same type), `type` (same words, another type), `boundary` (other
 words, same type) or `both` (other words, another type). A gold entity in no pair is `missed`, a
@@ -85,16 +86,10 @@ def _shared(one: Span, other: Span) -> int:
     return min(one.end, other.end) - max(one.start, other.start)
 
 
-def _rank(pair: tuple[Span, Span]) -> tuple[bool, bool, int, int, int]:
+def _rank(pair: tuple[Span, Span]) -> tuple[bool, int, int, int]:
     """The better a pair, the smaller."""
     one, other = pair
-    return (
-        one[1:] != other[1:],
-        one.label != other.label,
-        -_shared(one, other),
-        one.start,
-        other.start,
-    )
+    return one.label != other.label, -_shared(one, other), one.start, other.start
 
 
 @dataclass

@@ -141,6 +141,19 @@ class TestEntities:
         assert found.distinct_errors == 4
         assert len(analyze(gold, guesses, top=1).frequent) == 1
 
+    def test_entities_of_five_words_and_more_are_one_group(self):
+        sizes = (1, 2, 3, 4, 4, 5, 6, 9)
+        labels = [label for n in sizes for label in ["B-A", *["I-A"] * (n - 1)]]
+        sentence = Sentence(["x"] * len(labels), labels)
+        found = analyze([sentence], [Guess(["O", *labels[1:]])])
+        assert {name: (x.support, x.predicted, x.correct) for name, x in found.lengths.items()} == {
+            "1": (1, 0, 0),
+            "2": (1, 1, 1),
+            "3": (1, 1, 1),
+            "4": (2, 2, 2),
+            "≥5": (3, 3, 3),
+        }
+
     def test_an_example_is_cut(self):
         text = " ".join(["x/O/O"] * 7 + ["Bo/B-A/O"] + ["y/O/O"] * 5 + ["z/O/O"])
         (error,) = analyze(*corpus(text)).frequent
