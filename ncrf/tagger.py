@@ -12,11 +12,14 @@ from ncrf.config import Config, load_config, model_folder
 from ncrf.data import corpora
 from ncrf.data.columns import Sentence
 from ncrf.data.partial import UNKNOWN_LABEL
+from ncrf.decode.analysis import analyze_file
 from ncrf.decode.load import load_predictor
 from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Prediction, Wanted
 from ncrf.errors import InputError
 from ncrf.evaluate import Score
+from ncrf.evaluate.analysis import TOP, Analysis
+from ncrf.evaluate.analysis_report import report_markdown
 from ncrf.model import folder
 from ncrf.train import checkpoint, folder_lock
 from ncrf.train.training import train_model
@@ -110,6 +113,37 @@ class Tagger:
             self.config, str(path), features=tuple(self.vocabulary.features)
         )
         return self.predictor.score(self.predictor.encode(corpus))
+
+    def analyze(
+        self,
+        path: str | Path,
+        *,
+        train: str | Path | None = None,
+        ignore_case: bool = False,
+        top: int = TOP,
+    ) -> Analysis:
+        """Count what the model gets wrong on a labelled file, in several ways.
+
+        ``train`` names the training corpus, whose numbers the model does not keep, and with
+        ``ignore_case`` words of it count in any case: both matter to the vocabulary classes alone.
+        ``top`` is how many of the most frequent errors are kept. Raises InputError for a file
+        without labels, or of other labels than the model's.
+        """
+        corpus = None if train is None else str(train)
+        return analyze_file(
+            self.predictor, str(path), train=corpus, ignore_case=ignore_case, top=top
+        )
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        train: str | Path | None = None,
+        ignore_case: bool = False,
+        top: int = TOP,
+    ) -> str:
+        """What `analyze` counts, as a page of Markdown."""
+        return report_markdown(self.analyze(path, train=train, ignore_case=ignore_case, top=top))
 
     def save(self, model_dir: str | Path) -> None:
         """Write the model folder, whole or not at all.

@@ -21,6 +21,7 @@ ncrf trains and runs neural sequence labelers that a config file describes.
   ncrf train FILE [--key value ...]                 train a model
   ncrf decode FILE [--key value ...]                label a file with a model
   ncrf evaluate GOLD PREDICTED [options]            score one file against another
+  ncrf report MODEL FILE [options]                  error analysis of a model on a labelled file
   ncrf convert --to SCHEME IN OUT [options]         a corpus in another label scheme
   ncrf check FILE ... [options]                     what corpora hold, and what is odd in them
   ncrf info MODEL                                   layers, sizes, labels, scores of a model
@@ -143,6 +144,7 @@ _COMMANDS: dict[str, str] = {
     "train": "ncrf.cli.run:train",
     "decode": "ncrf.cli.run:decode",
     "evaluate": "ncrf.cli.evaluate:evaluate",
+    "report": "ncrf.cli.report:report",
     "convert": "ncrf.cli.convert:convert",
     "check": "ncrf.cli.check:check",
     "info": "ncrf.cli.info:info",

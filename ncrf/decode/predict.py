@@ -54,7 +54,7 @@ class Predictor:
         self.config = config
         self.new_words = new_words
         self.unknown_words = 0  # tokens so far that have no row of their own
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self.by_spans = marks_spans(config, vocabulary.scheme)
         self.output_scheme = _output_scheme(config, vocabulary)
         labels, scheme = vocabulary.labels.strings, vocabulary.scheme
@@ -182,7 +182,7 @@ class Predictor:
     def _batches(self, window: Window, nbest: int = 1) -> Iterator[RowBatch]:
         # The memory of n-best grows with n: beyond 10 the batches shrink.
         tokens = self.config.decoding.decode_batch_tokens * 10 // max(10, nbest)
-        for batch in window.batches(self._batch_size, tokens):
+        for batch in window.batches(self.batch_size, tokens):
             yield batch.to(self.labeler.device)
 
     def _scores(self, lookup: Lookup, window: Window, batch: RowBatch) -> Scores:

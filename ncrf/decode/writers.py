@@ -72,17 +72,18 @@ def open_output(path: str) -> Iterator[IO[str]]:
         yield file
 
 
-def check_output(raw: str, output: str, model_dir: str) -> None:
-    """Refuse to write the output over the input, over the model, or to a folder."""
+def check_output(raw: str, output: str, model_dir: str, *, option: str = "decode_dir=") -> None:
+    """Refuse to write the output over the input, over the model, or to a folder.
+
+    ``option`` is how the user named the output.
+    """
     if "-" not in (raw, output) and os.path.realpath(raw) == os.path.realpath(output):
-        raise InputError(
-            f"decode_dir={output} is the input itself", remedy="name another decode_dir"
-        )
+        raise InputError(f"{option}{output} is the input itself", remedy="name another file")
     if output == "-":
         return
     if output.endswith(("/", os.sep)) or os.path.isdir(output):
-        raise InputError(f"decode_dir={output} is a folder", remedy="name a file")
+        raise InputError(f"{option}{output} is a folder", remedy="name a file")
     if os.path.dirname(os.path.realpath(output)) == os.path.realpath(model_dir):
         raise InputError(
-            f"decode_dir={output} is inside the model folder", remedy="name a file elsewhere"
+            f"{option}{output} is inside the model folder", remedy="name a file elsewhere"
         )

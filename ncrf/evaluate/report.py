@@ -5,14 +5,20 @@ from __future__ import annotations
 from ncrf.evaluate.spans import Score
 
 
-def _percent(part: int, whole: int) -> float:
+def percent(part: int, whole: int) -> float:
+    """A share in percent, 0 of nothing."""
     # From the counts and in this order, as conlleval does it: the last digit printed is its own.
     return 100 * part / whole if whole else 0.0
 
 
+def percentages(gold: int, predicted: int, correct: int) -> tuple[float, float, float]:
+    """Precision, recall and F1 in percent, computed in conlleval's order."""
+    precision, recall = percent(correct, predicted), percent(correct, gold)
+    return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0
+
+
 def _rates(gold: int, predicted: int, correct: int) -> str:
-    precision, recall = _percent(correct, predicted), _percent(correct, gold)
-    f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
+    precision, recall, f1 = percentages(gold, predicted, correct)
     return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"
 
 
@@ -30,7 +36,7 @@ def conlleval_lines(score: Score) -> list[str]:
         f"found: {score.predicted} phrases; correct: {score.correct}."
     ]
     if score.tokens:
-        accuracy = _percent(score.correct_tokens, score.tokens)
+        accuracy = percent(score.correct_tokens, score.tokens)
         rates = _rates(score.gold, score.predicted, score.correct)
         lines.append(f"accuracy: {accuracy:6.2f}%; {rates}")
     return lines + _type_lines(score)
@@ -40,7 +46,7 @@ def accuracy_lines(score: Score) -> list[str]:
     """The same for plain labels: one rate over all of them, then a line for each label."""
     lines = [f"processed {score.tokens} {score.unit}; correct: {score.correct_tokens}."]
     if score.tokens:
-        lines.append(f"accuracy: {_percent(score.correct_tokens, score.tokens):6.2f}%")
+        lines.append(f"accuracy: {percent(score.correct_tokens, score.tokens):6.2f}%")
     return lines + _type_lines(score)
 
 

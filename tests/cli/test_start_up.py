@@ -28,9 +28,9 @@ COMMANDS = [
     (["--version"], 0),
     *((["run", "--help"], 0), (["train", "--help"], 0), (["decode", "--help"], 0)),
     *((["evaluate", "--help"], 0), (["convert", "--help"], 0), (["check", "--help"], 0)),
-    *((["info", "--help"], 0), (["keys", "--help"], 0)),
     *((["sweep", "--help"], 0), (["compare", "--help"], 0)),
     *((["sweep"], 2), (["sweep", "no/such.config"], 2), (["sweep", "a", "--jobs", "none"], 2)),
+    *((["info", "--help"], 0), (["keys", "--help"], 0), (["report", "--help"], 0)),
     (["learn"], 2),
     (["train", "no/such.config"], 2),
     (["train", str(ROOT / "README.md")], 2),
@@ -39,6 +39,7 @@ COMMANDS = [
     ([*TRAIN, "--hidden_dim", "101"], 2),
     ([*TRAIN, "--dev_dir", "no/such.file"], 2),
     ([*TRAIN, "--word_emb_dir", "no/such.file"], 2),
+    (["report", "no/model", TRAIN[2]], 2),
     (["decode", "--raw_dir", str(SAMPLE / "test.bioes"), "--load_model_dir", "no/model"], 2),
 ]
 

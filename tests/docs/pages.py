@@ -153,7 +153,7 @@ def _run(command: str) -> int:
         if words[0] == "python":
             runpy.run_path(words[1], run_name="__main__")
             return 0
-        computes = words[1] in ("train", "decode", "run") or words[1].startswith("-")
+        computes = words[1] in ("train", "decode", "run", "report") or words[1].startswith("-")
         return main([*words[1:], *(["--threads", "1"] if computes else [])])
     finally:
         sys.stdin, sys.path[:] = stdin, path

@@ -20,7 +20,7 @@ OWN = [page for page in PAGES if page not in OTHERS]
 
 def test_every_page_stands_in_the_index():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\((\w+)\.md\)", index))
+    linked = set(re.findall(r"\]\(([\w-]+)\.md\)", index))
     assert linked >= set(OWN) - {"index"}
     assert {"tutorial", "data", "tuning", "extending", "ncrfpp", "architecture", "python"} < linked
 
@@ -59,7 +59,7 @@ def test_the_tuning_commands_have_keys_and_values_that_exist():
         assert not idle_keys(config), command
 
 
-@pytest.mark.parametrize("page", ["data", "ncrfpp", "python"])
+@pytest.mark.parametrize("page", ["data", "ncrfpp", "python", "error-analysis"])
 def test_what_stands_there_runs(page, tmp_path):
     prepare(tmp_path, sentences=None if page == "data" else 30)
     run_page(page, tmp_path)
