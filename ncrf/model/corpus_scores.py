@@ -92,11 +92,10 @@ class SingleFeatures:
         self._factors = None
         if values is not None:
             self._factors = torch.from_numpy(values[there][place]).to(dtype)
-        counts = np.bincount(weight, minlength=len(outcomes))
-        self._used = torch.from_numpy(np.flatnonzero(counts))
-        order = self._weights.argsort(stable=True)
-        factors = None if self._factors is None else self._factors[order]
-        self._by_weight = _LongBags(cells[order.numpy()], counts[counts > 0], factors)
+        order = np.argsort(weight, kind="stable")
+        self._by_weight, ordered = cells[order], weight[order]
+        self._used, self._starts = np.unique(ordered, return_index=True)
+        self._ordered_factors = None if self._factors is None else self._factors.numpy()[order]
 
     def add(self, scores: Tensor, weights: Tensor) -> None:
         """Add the weights ``[K]`` of these features to flat scores ``[N*Y]``."""
@@ -107,7 +106,13 @@ class SingleFeatures:
 
     def gradient(self, by_score: Tensor, out: Tensor) -> None:
         """Add the derivatives by these features' weights to ``out [K]``, float64."""
-        out[self._used] += self._by_weight.sum_of(by_score.reshape(-1, 1)).view(-1)
+        if not len(self._used):
+            return
+        found = by_score.detach().numpy().reshape(-1).take(self._by_weight)
+        if self._ordered_factors is not None:
+            found *= self._ordered_factors
+        sums = np.add.reduceat(found, self._starts, dtype=np.float64)
+        out.numpy()[self._used] += sums
 
 
 class _Bags(NamedTuple):

@@ -31,7 +31,7 @@ from ncrf.model.corpus_scores import CorpusScorer, SingleFeatures
 Floats = NDArray[np.float64]
 
 _BATCH_TOKENS = 16384  # words of one batch of sentences
-_BATCH_PAIRS = 1 << 21  # label pairs of one batch where each word has its own transitions
+_BATCH_PAIRS = 1 << 19  # label pairs of one batch where each word has its own transitions
 _SLACK = 0.1  # a batch's longest sentence may be longer than its shortest by this share
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncrf.data.attributes import AttributeVocabulary
-from ncrf.data.templates import parse_templates, textbook_templates
+from ncrf.data.templates import Templates, parse_templates, textbook_templates
 from ncrf.errors import InputError
 from tests.template_oracle import attribute, columns_of
 
@@ -58,6 +58,7 @@ LINES = (
     "U01:%x[-2,0]/%x[0,1]",
     "U02:%x[-1,1]|%x[0,0]|%x[3,1]",
     "U03%v[0,1]",
+    "U04%v[-1,1]+%v[0,1]",
     "B",
     "B01:%x[0,0]",
     "B02:%x[-1,0]-%v[1,1]",
@@ -200,6 +201,23 @@ def test_textbook_rules_end_at_head_and_tail():
     assert texts(vocabulary, attributes, 0) == ["U[1]:b", None, "Bhead[0]:a", None, None]
     second = ["U[1]:_B+1", "U[-2]:_B-1", None, "Btail[0]:_B+1", "B[0]:b"]
     assert texts(vocabulary, attributes, 1) == second
+
+
+def test_rules_and_lines_side_by_side_keep_their_own_ends():
+    lines = parse_templates([(1, "U0:%x[-2,0]")]).lines
+    templates = Templates(textbook_templates([[-2]], []).lines + lines)
+    columns, offsets = columns_of([([["a"], ["b"]], None)])
+    vocabulary, attributes = AttributeVocabulary.build(templates, columns, offsets)
+    assert texts(vocabulary, attributes, 0) == [None, "U0:_B-2"]
+
+
+def test_a_new_string_beside_known_ones_is_no_attribute():
+    known = [[a, p] for a in "abc" for p in "pqr"]
+    vocabulary, _ = build(["U:%x[0,0]/%x[0,1]"], [(known, None)])
+    for new in (["b", "new"], ["new", "q"], ["c", "a"], ["q", "p"]):
+        found = vocabulary.encode(*columns_of([([new, ["b", "q"]], None)]))
+        assert texts(vocabulary, found, 0) == [None]
+        assert texts(vocabulary, found, 1) == ["U:b/q"]
 
 
 def test_an_empty_corpus():

@@ -70,6 +70,23 @@ def test_dropping_features_drops_attributes_without_any():
     assert names(kept, smaller, LABELS) == [name for name in found if name in chosen]
 
 
+def test_attributes_that_never_had_a_feature_are_dropped_too():
+    arrays = {
+        "state_counts": [2, 0, 1, 0],
+        "state_labels": [0, 2, 1],
+        "transition_pairs": [],
+        "bigram_counts": [0, 1, 0],
+        "bigram_pairs": [5],
+    }
+    arrays = {name: np.array(values, np.int32) for name, values in arrays.items()}
+    index = FeatureIndex.from_arrays(3, arrays)
+    same, unigram, bigram = index.kept(np.ones(4, np.bool_))
+    assert unigram.tolist() == [True, False, True, False]
+    assert bigram.tolist() == [False, True, False]
+    assert same.arrays()["state_counts"].tolist() == [2, 1]
+    assert same.arrays()["bigram_counts"].tolist() == [1]
+
+
 def test_array_round_trip():
     *_, index = encoded(LINES, CORPUS, LABELS)
     arrays = index.arrays()
