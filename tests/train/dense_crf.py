@@ -26,6 +26,7 @@ class DenseCRF:
     tokens: int
     lengths: list[int]
     labels: int
+    words: list[list[int]]
 
     refusal: str | None = None
     evaluations = 0
@@ -110,9 +111,13 @@ class DenseCRF:
             return None
         difference = table[gold] - table[best]
         places = np.nonzero(difference)[0]
-        paths = list(itertools.product(range(self.labels), repeat=self.lengths[sentence]))
+        paths = self.paths(sentence)
         wrong = sum(a != b for a, b in zip(paths[best], paths[gold], strict=True))
         return Mistake(torch.from_numpy(places), torch.from_numpy(difference[places]), wrong)
+
+    def paths(self, sentence: int) -> list[tuple[int, ...]]:
+        """All labelings of a sentence, in the order of its features."""
+        return list(itertools.product(range(self.labels), repeat=self.lengths[sentence]))
 
     def errors(self, weights: Tensor) -> int:
         """Number of sentences with a wrong best labeling."""
@@ -140,7 +145,7 @@ def make_crf(
     """
     generator = np.random.default_rng(seed)
     true = generator.normal(size=vocabulary * labels + labels * labels) * scale
-    crf = DenseCRF([], [], 0, [], labels)
+    crf = DenseCRF([], [], 0, [], labels, [])
     for _ in range(sentences):
         length = int(generator.integers(1, 5))
         words = generator.integers(vocabulary, size=length).tolist()
@@ -151,4 +156,5 @@ def make_crf(
         crf.gold.append(int(generator.choice(len(p), p=p / p.sum())))
         crf.tokens += length
         crf.lengths.append(length)
+        crf.words.append(words)
     return crf

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from ncrf.crf import LinearChainCRF
 from ncrf.errors import NcrfError
 from ncrf.train import lbfgs
 from ncrf.train.full_batch import minimize, run, with_l2
@@ -46,6 +47,36 @@ def test_lbfgs_reaches_the_likelihood_of_scipy(seed: int) -> None:
     assert found.objective / crf.tokens == pytest.approx(exact.fun / crf.tokens, abs=1e-9)
     assert found.objective == pytest.approx(crf.value_and_gradient(found.weights.numpy())[0])
     assert found.weights.dtype == torch.float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_chain_of_ncrf_as_the_objective(dtype: torch.dtype) -> None:
+    """Label pairs by pair scores; in float32 rounding is all that is between both."""
+    crf = make_crf(1)
+    longest, size = max(crf.lengths), crf.labels
+    words, labels = (torch.zeros(len(crf), longest, dtype=torch.long) for _ in range(2))
+    mask = torch.zeros(len(crf), longest, dtype=torch.bool)
+    for n, length in enumerate(crf.lengths):
+        words[n, :length] = torch.tensor(crf.words[n])
+        labels[n, :length] = torch.tensor(crf.paths(n)[crf.gold[n]])
+        mask[n, :length] = True
+    chain = LinearChainCRF(size).to(dtype).requires_grad_(False)
+
+    def objective(weights: Tensor) -> tuple[float, Tensor]:
+        leaf = weights.clone().requires_grad_()
+        table = leaf[: -size * size].view(-1, size).to(dtype)
+        pairs = leaf[-size * size :].view(1, 1, size, size).to(dtype)
+        every = pairs.expand(len(crf), longest - 1, size, size)
+        value = -chain(table[words], labels, mask, "none", pair_scores=every).double().sum()
+        (gradient,) = torch.autograd.grad(value, leaf)
+        return value.item(), gradient
+
+    exact = least(crf.value_and_gradient, crf.size)
+    found = minimize(objective, zeros(crf), tolerance=1e-7)
+    closeness = 1e-8 if dtype == torch.float64 else 1e-6
+    assert found.objective / crf.tokens == pytest.approx(exact.fun / crf.tokens, abs=closeness)
+    _, gradient = crf(found.weights)
+    assert float(gradient.norm()) < 0.01
 
 
 @pytest.mark.parametrize("c2", [0.05, 1.0, 50.0])
@@ -117,7 +148,7 @@ def test_an_iteration_takes_about_one_evaluation(l1: float) -> None:
         margin = inputs @ weights * sides
         value = torch.nn.functional.softplus(-margin).sum() + 0.1 * weights @ weights
         gradient = inputs.t() @ (-sides * torch.sigmoid(-margin)) + 0.2 * weights
-        return float(value), gradient
+        return value.item(), gradient
 
     records: list[Iteration] = []
     found = minimize(
