@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ncrf.train.lbfgs import LBFGS, Objective
-from ncrf.train.progress import Iteration, Learner
+from ncrf.train.learner import Iteration, Learner
 
 Callback = Callable[[Iteration, Learner], object]
 

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from ncrf.errors import ConfigError, NcrfError
-from ncrf.train.progress import Iteration, Progress
+from ncrf.train.learner import Iteration, Progress
 
 _MOST_NEWTON_STEPS = 100
 _EXACT = 1e-10  # of a count, by which its equation may be missed

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ncrf.errors import NcrfError
 from ncrf.train.line_search import Trial, backtracking, strong_wolfe
-from ncrf.train.progress import Iteration, Progress
+from ncrf.train.learner import Iteration, Progress
 
 Objective = Callable[[Tensor], tuple[float, Tensor]]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from ncrf.train.progress import Iteration, Progress
+from ncrf.train.learner import Iteration, Progress
 
 
 class Mistake(NamedTuple):
