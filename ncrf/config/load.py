@@ -13,6 +13,7 @@ from ncrf.config.keys import Key, UnknownNameError, canonical, find_key, shown, 
 from ncrf.config.plugins import import_plugins, module_names
 from ncrf.config.readers import Entry, read_command_line, read_file, read_mapping
 from ncrf.config.schema import Config, Origin
+from ncrf.config.template_keys import NO_WORD_LAYER
 from ncrf.config.values import (
     BadValueError,
     FeatureSpec,
@@ -121,7 +122,18 @@ def _build(
     if "status" not in origins:
         values["status"] = _status(values)
     settle_folders(values, origins)
+    _settle_network(values, origins)
     return Config.from_values(values, origins)
+
+
+def _settle_network(values: dict[str, Any], origins: Mapping[str, Origin]) -> None:
+    """What ``word_seq_feature=none`` means: no word layer, with templates no embeddings either."""
+    if values["word_seq_feature"] != NO_WORD_LAYER:
+        return
+    values["use_word_seq"] = False
+    if values["template_file"] is not None:
+        for name in ("use_word_emb", "use_char"):
+            values[name] = values[name] and name in origins
 
 
 def _settle(layers: Sequence[Sequence[Entry]]) -> dict[str, tuple[Key, list[Entry]]]:
