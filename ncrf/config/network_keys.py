@@ -186,7 +186,7 @@ class Training:
         "SGD",
         "The rule by which weights follow the gradient. LBFGS, IIS-S, IIS-T (improved iterative "
         "scaling), perceptron (averaged) and PA (passive-aggressive) look at the whole corpus at "
-        "once and learn the classical CRF alone.",
+        "once and learn the classical CRF alone; to them the keys of steps and batches are idle.",
         choices=(*MINIBATCH, *WHOLE_CORPUS),
     )
     iteration: int = key(

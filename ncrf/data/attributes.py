@@ -40,6 +40,17 @@ class TokenAttributes:
         """Words, T."""
         return len(self.unigram)
 
+    def part(self, start: int, end: int) -> TokenAttributes:
+        """Those of sentences ``start`` to ``end``, without a copy."""
+        first, last = int(self.offsets[start]), int(self.offsets[end])
+        values = (self.unigram_values, self.bigram_values)
+        return TokenAttributes(
+            self.offsets[start : end + 1] - first,
+            self.unigram[first:last],
+            self.bigram[first:last],
+            *(None if of_words is None else of_words[first:last] for of_words in values),
+        )
+
 
 class AttributeVocabulary:
     """The attributes that training met, by template: numbers for the words of any corpus.

@@ -116,6 +116,9 @@ class Predictor:
                     table=table,
                     rows=rows,
                     features=dataset.features[:, tokens],
+                    attributes=None
+                    if dataset.attributes is None
+                    else dataset.attributes.part(start, end),
                 ),
             )
             start = end
@@ -187,7 +190,8 @@ class Predictor:
 
     def _scores(self, lookup: Lookup, window: Window, batch: RowBatch) -> Scores:
         emissions = lookup.emissions(window.table, batch)
-        return Scores(emissions, lookup.label_mask(batch), batch.allowed)
+        pairs = self.labeler.pair_scores(batch.attributes)
+        return Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted

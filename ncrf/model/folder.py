@@ -1,7 +1,7 @@
 """The model folder: what a trained model is on disk. No pickle is ever written or read.
 
-``config.yaml`` (resolved), ``alphabets.json``, ``model.safetensors``, ``history.jsonl``;
-``training/`` stands beside them only while a training is unfinished.
+``config.yaml`` (resolved), ``alphabets.json``, ``model.safetensors``, ``history.jsonl``; of a model
+with feature templates ``templates.json`` and ``templates.safetensors`` too. ``training/`` stands beside them only while a training is unfinished.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from ncrf.config import Config, read_model_config, write_config
 from ncrf.data.output_files import write_file
+from ncrf.data.template_features import TemplateFeatures
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:  # late: a model is described without torch
 
 CONFIG = "config.yaml"
 ALPHABETS = "alphabets.json"
+TEMPLATES = "templates.json"
+TEMPLATE_ARRAYS = "templates.safetensors"
 WEIGHTS = "model.safetensors"
 VECTORS = "vectors.safetensors"
 HISTORY = "history.jsonl"
@@ -65,10 +69,16 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def write_description(folder: Path, config: Config, vocabulary: Vocabulary) -> None:
-    """Write what is known of a model beside its weights: config and alphabets."""
+    """Write what is known of a model beside its weights: config, alphabets and templates."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {"format": FORMAT, **vocabulary.to_json()}
     write_file(folder / ALPHABETS, json.dumps(content).encode("ascii"))
+    if vocabulary.templates is not None:
+        from safetensors.numpy import save
+
+        text = json.dumps(vocabulary.templates.to_json()).encode("ascii")
+        write_file(folder / TEMPLATES, text)
+        write_file(folder / TEMPLATE_ARRAYS, save(vocabulary.templates.arrays()))
     write_config(config, folder / CONFIG)
 
 
@@ -106,7 +116,7 @@ def history_of(folder: Path) -> bytes:
 
 
 def read_description(folder: Path) -> tuple[Config, Vocabulary]:
-    """Config and alphabets of a model folder; InputError for a missing or damaged one."""
+    """Config, alphabets and templates of a folder; InputError for a missing or damaged one."""
     path = folder / ALPHABETS
     try:
         if not folder.is_dir():
@@ -114,7 +124,14 @@ def read_description(folder: Path) -> tuple[Config, Vocabulary]:
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
             raise InputError(f"has format {content['format']}, not {FORMAT}", file=path)
-        return read_model_config(folder), Vocabulary.from_json(content, path)
+        config, vocabulary = read_model_config(folder), Vocabulary.from_json(content, path)
+        if config.templates.template_file is None:
+            return config, vocabulary
+        path = folder / TEMPLATES
+        features = _read_templates(folder)
+        if features.index.num_labels != len(vocabulary.labels):
+            raise ValueError("its labels are not those of the model")
+        return config, replace(vocabulary, templates=features)
     except FileNotFoundError as error:
         raise InputError("is missing: this is no whole model folder", file=path) from error
     except OSError as error:
@@ -122,3 +139,15 @@ def read_description(folder: Path) -> tuple[Config, Vocabulary]:
         raise InputError(f"cannot be read: {error.strerror or error}", file=place) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"is damaged: {error}", file=path) from error
+
+
+def _read_templates(folder: Path) -> TemplateFeatures:
+    """The feature templates of a model; as read_description raises, and with the file."""
+    from safetensors.numpy import load
+
+    content = json.loads((folder / TEMPLATES).read_bytes())
+    try:
+        arrays = load((folder / TEMPLATE_ARRAYS).read_bytes())
+    except SafetensorError as error:
+        raise InputError(f"is damaged: {error}", file=folder / TEMPLATE_ARRAYS) from error
+    return TemplateFeatures.from_json(content, arrays)

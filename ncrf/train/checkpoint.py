@@ -23,6 +23,8 @@ from ncrf.model.folder import (
     ALPHABETS,
     CONFIG,
     HISTORY,
+    TEMPLATE_ARRAYS,
+    TEMPLATES,
     TRAINING,
     VECTORS,
     WEIGHTS,
@@ -35,7 +37,8 @@ if TYPE_CHECKING:  # late: what is in a folder is seen without torch
 
 STATE = f"{TRAINING}/state.safetensors"
 _NEXT = "next."  # before the name of a file that is about to be moved into place
-_OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS}
+_DESCRIPTION = (CONFIG, ALPHABETS, TEMPLATES, TEMPLATE_ARRAYS)
+_OWN = {*_DESCRIPTION, WEIGHTS, HISTORY, TRAINING, VECTORS}
 
 
 def folder_state(folder: Path) -> str:
@@ -98,15 +101,21 @@ def begin(folder: Path, config: Config, vocabulary: Vocabulary) -> None:
     write_description(folder / TRAINING, config, vocabulary)
 
 
-def publish(folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
+def publish(
+    folder: Path,
+    weights: Mapping[str, Tensor] | None = None,
+    described: Path | None = None,
+) -> None:
     """Make the model of this training, with new ``weights``, the model of the folder.
 
-    All is written into ``training/`` first; what can fail for want of space fails there.
+    ``described`` is where the model's description stands, if that is not ``training/``. All is
+    written into ``training/`` first; what can fail for want of space fails there.
     """
     training = folder / TRAINING
-    for name in (CONFIG, ALPHABETS):
-        write_file(training / f"{_NEXT}{name}", (training / name).read_bytes())
-    names = [CONFIG, ALPHABETS]
+    source = described or training
+    names = [name for name in _DESCRIPTION if (source / name).exists()]
+    for name in names:
+        write_file(training / f"{_NEXT}{name}", (source / name).read_bytes())
     if weights is not None:
         write_tensors(training / f"{_NEXT}{WEIGHTS}", weights)
         names.append(WEIGHTS)
@@ -118,9 +127,12 @@ def publish(folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
 
 
 def finish(folder: Path, *, keeps_vectors: bool) -> None:
-    """Remove what only an unfinished training needs, and stored vectors of an older model."""
+    """Remove what only an unfinished training needs, and files of an older model alone."""
     if not keeps_vectors:
         (folder / VECTORS).unlink(missing_ok=True)
+    if (folder / TRAINING).exists() and not (folder / TRAINING / TEMPLATES).exists():
+        for name in (TEMPLATES, TEMPLATE_ARRAYS):
+            (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / TRAINING, ignore_errors=True)
 
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -17,6 +17,8 @@ from ncrf.data import corpora
 from ncrf.data.dataset import Dataset, InternedCorpus
 from ncrf.data.partial import settled
 from ncrf.data.schemes import PLAIN
+from ncrf.data.template_features import TemplateFeatures, build_features, template_columns
+from ncrf.data.templates import read_templates
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
@@ -101,7 +103,43 @@ def _read_corpus(config: Config, path: str) -> _Read:
         old = warm_start.read_vocabulary(config.files.init_from)
         vocabulary = warm_start.extend_vocabulary(old, vocabulary)
     corpora.log_alphabets(vocabulary)
+    if config.templates.template_file is not None:
+        if partial:
+            raise InputError(
+                "template_file= needs a label for every word, and some are known in part",
+                file=path,
+                remedy="partial_labels=none takes every label as it stands",
+            )
+        vocabulary = replace(vocabulary, templates=_read_features(config, corpus, vocabulary))
     return _Read(config, corpus, vocabulary, partial)
+
+
+def _read_features(
+    config: Config, corpus: InternedCorpus, vocabulary: Vocabulary
+) -> TemplateFeatures:
+    """The features that the templates find in the training corpus."""
+    keys = config.templates
+    assert keys.template_file is not None
+    labels = vocabulary.encode(corpus).labels
+    assert labels is not None
+    features = build_features(
+        read_templates(keys.template_file),
+        template_columns(corpus),
+        corpus,
+        labels,
+        len(vocabulary.labels),
+        cutoff=keys.feature_cutoff,
+        all_possible_states=keys.all_possible_states,
+        all_possible_transitions=keys.all_possible_transitions,
+    )
+    if not config.inference.use_crf and (features.templates.bigram or features.index.num_transitions):
+        raise config.error("use_crf", "use_crf=False, but there are B templates", "use_crf=True")
+    logger.info(
+        "templates: %s attributes, %s features",
+        f"{features.attributes.num_unigram + features.attributes.num_bigram:,}",
+        f"{features.index.num_features:,}",
+    )
+    return features
 
 
 def _untrained(
@@ -112,7 +150,8 @@ def _untrained(
     vectors.fill(labeler)
     if config.files.init_from is not None:
         warm_start.copy_weights(config.files.init_from, labeler)
-    labeler.representation.freeze(config.training.freeze, tuple(vocabulary.features))
+    embedded = () if config.classical else tuple(vocabulary.features)
+    labeler.representation.freeze(config.training.freeze, embedded)
     return Predictor(labeler.to(device), vocabulary, config, vectors.new_words)
 
 
