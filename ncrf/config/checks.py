@@ -43,7 +43,9 @@ def _check_templates(config: Config) -> None:
         return
     if config.corpus.sentence_classification:
         raise config.error(
-            "template_file", "template_file= is for labels of words", "sentence_classification=False"
+            "template_file",
+            "template_file= is for labels of words",
+            "sentence_classification=False",
         )
     if config.files.init_from is not None:
         raise config.error(

@@ -121,9 +121,7 @@ def input_sizes(config: Config, vocabulary: Vocabulary) -> InputSizes:
     return InputSizes(
         words=(len(vocabulary.words), config.words.word_emb_dim),
         characters=(len(vocabulary.characters), config.chars.char_emb_dim),
-        features=tuple(
-            (len(vocabulary.features[spec.name]), spec.emb_size) for spec in features
-        ),
+        features=tuple((len(vocabulary.features[spec.name]), spec.emb_size) for spec in features),
     )
 
 
