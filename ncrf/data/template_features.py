@@ -1,4 +1,4 @@
-"""What a model knows of feature templates: attributes of words, and which features have a weight."""
+"""What a model knows of feature templates: attributes of words, and features with a weight."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
@@ -169,6 +170,24 @@ class Predictor:
             _trivial(sentence, wanted) if prediction is None else prediction
             for sentence, prediction in zip(sentences, done, strict=True)
         ]
+
+    def label_marginals(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64] | None]:
+        """P(label | x) ``[L,Y]`` for the words of each sentence, by the model's labels.
+
+        None for document boundaries and sentences without words.
+        """
+        lookup, known = self._lookup()
+        window, _ = self._encoder.encode(sentences, known)
+        real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
+        found: list[NDArray[np.float64] | None] = [None] * len(sentences)
+        with torch.inference_mode():
+            for batch in self._batches(window):
+                scores = self._scores(lookup, window, batch)
+                marginals = self.labeler.inference.marginals(scores).double().cpu().numpy()
+                lengths = scores.mask.sum(1).tolist()
+                for i, row, length in zip(batch.index.tolist(), marginals, lengths, strict=True):
+                    found[real[i]] = row[:length]
+        return found
 
     def _lookup(self) -> tuple[Lookup, KnownWords]:
         """The tables of the network as it is now; made anew when its weights have changed."""

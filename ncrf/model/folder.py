@@ -1,7 +1,8 @@
 """The model folder: what a trained model is on disk. No pickle is ever written or read.
 
 ``config.yaml`` (resolved), ``alphabets.json``, ``model.safetensors``, ``history.jsonl``; of a model
-with feature templates ``templates.json`` and ``templates.safetensors`` too. ``training/`` stands beside them only while a training is unfinished.
+with feature templates ``templates.json`` and ``templates.safetensors`` too. ``training/`` stands
+beside them only while a training is unfinished.
 """
 
 from __future__ import annotations

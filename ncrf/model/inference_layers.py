@@ -81,7 +81,9 @@ class ChainInference(nn.Module):
         if crf.transitions.requires_grad and len(pairs) < crf.num_labels**2:
             learned = torch.zeros(crf.num_labels**2).index_fill_(0, pairs, 1.0)
             self.register_buffer("learned", learned.view_as(crf.transitions), persistent=False)
-            crf.transitions.register_hook(lambda gradient: gradient * self.learned)
+            crf.transitions.register_hook(  # type: ignore[no-untyped-call]
+                lambda gradient: gradient * self.learned
+            )
 
     def loss(
         self,
@@ -92,9 +94,9 @@ class ChainInference(nn.Module):
     ) -> Tensor:
         """Negative log-likelihood of ``labels [B,L]``, summed; emissions ``[B,L,Y]``.
 
-        ``pair_scores [B,L-1,Y,Y]`` as in Scores. Of labels known in part, ``[B,L,Y]`` Booleans, that of all labelings that agree. On a GPU
-        known labels are not checked, because every look would wait for it: what is wrong with them
-        shows in the loss.
+        ``pair_scores [B,L-1,Y,Y]`` as in Scores. Of labels known in part, ``[B,L,Y]`` Booleans,
+        that of all labelings that agree. On a GPU known labels are not checked, because every look
+        would wait for it: what is wrong with them shows in the loss.
         """
         constraints = self._legal() if self._in_loss else None
         likelihood: Tensor = self.crf(

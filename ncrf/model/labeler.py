@@ -22,8 +22,9 @@ class Labeler(nn.Module):
     """A sequence labeler: a batch of sentences to emissions, loss and labelings.
 
     The scores of a network and those of feature ``templates`` are added where there are both; the
-    classical CRF has templates alone, and its representation is of width 0. With ``classify`` a sentence has one label: the word layer is pooled, and the label is decided
-    by a chain of one position.
+    classical CRF has templates alone, and its representation is of width 0. With ``classify`` a
+    sentence has one label: the word layer is pooled, and the label is decided by a chain of one
+    position.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def build_learner(config: Config, corpus: LabelledCorpus) -> Learner:
     keys, name = config.whole_corpus, config.training.optimizer
     start = torch.zeros(corpus.index.num_features, dtype=torch.float64)
     if name.startswith("IIS"):
-        scalable = ScalableCorpus(corpus)
+        scalable = ScalableCorpus(corpus, by_total=name[-1] == "T")
         return IterativeScaling(scalable, start, algorithm=name[-1], tolerance=keys.tolerance)
     if name in ("perceptron", "PA"):
         return Perceptron(
@@ -92,43 +92,31 @@ class ScalableCorpus:
     totals they are rounded up to 64.
     """
 
-    def __init__(self, corpus: LabelledCorpus) -> None:
+    def __init__(self, corpus: LabelledCorpus, *, by_total: bool) -> None:
+        """``by_total``: whether algorithm T asks, whose ``support`` is prepared then."""
         index, attributes = corpus.index, corpus.attributes
         self.refusal: str | None = None
         for values in (attributes.unigram_values, attributes.bigram_values):
             if values is not None and bool((values < 0).any()):
                 self.refusal = "a feature has a negative value"
-        self._size = index.num_features
         self._corpus = corpus
         self.observed = torch.from_numpy(index.count(attributes, corpus.labels))
-        self._totals = np.zeros(0) if self.refusal else _rounded(_largest_totals(corpus))
-        self.largest_total = float(self._totals.max(initial=1.0))
+        totals = np.zeros(0) if self.refusal else _rounded(_largest_totals(corpus))
+        self.largest_total = float(totals.max(initial=1.0))
+        self._groups: list[tuple[TemplateObjective, IntArray]] = []
+        features = [torch.zeros(0, dtype=torch.int64)]
+        sizes = [torch.zeros(0, dtype=torch.float64)]
+        for total in np.unique(totals[totals > 0]).tolist() if by_total else ():
+            part = corpus.chosen(np.flatnonzero(totals == total))
+            possible = _possible(part)
+            self._groups.append((_likelihood(part), possible))
+            features.append(torch.from_numpy(possible))
+            sizes.append(torch.full((len(possible),), total, dtype=torch.float64))
+        self.support = Support(torch.cat(features), torch.cat(sizes))
 
     @cached_property
     def _whole(self) -> TemplateObjective:
-        corpus = self._corpus
-        return TemplateObjective(
-            corpus.index, corpus.attributes, corpus.labels, dtype=torch.float64
-        )
-
-    @cached_property
-    def _groups(self) -> list[tuple[float, TemplateObjective, IntArray]]:
-        """Sentences of like T(x): the total, their likelihood, the features that can be active."""
-        groups = []
-        for total in np.unique(self._totals[self._totals > 0]):
-            part = self._corpus.chosen(np.flatnonzero(self._totals == total))
-            objective = TemplateObjective(
-                part.index, part.attributes, part.labels, dtype=torch.float64
-            )
-            groups.append((float(total), objective, _possible(part)))
-        return groups
-
-    @cached_property
-    def support(self) -> Support:
-        """Pairs of feature and T(x), group by group."""
-        features = [torch.from_numpy(possible) for _, _, possible in self._groups]
-        totals = [torch.full((len(p),), total).double() for total, _, p in self._groups]
-        return Support(torch.cat(features), torch.cat(totals))
+        return _likelihood(self._corpus)
 
     def expected(self, weights: Tensor) -> tuple[float, Tensor]:
         """The negative log-likelihood in nats, and the expected counts ``[K]``."""
@@ -138,11 +126,15 @@ class ScalableCorpus:
     def expected_by_total(self, weights: Tensor) -> tuple[float, Tensor]:
         """The negative log-likelihood, and the expected counts ``[M]`` of pairs of ``support``."""
         total, counts = -float(weights @ self.observed), []
-        for _, objective, possible in self._groups:
+        for objective, possible in self._groups:
             log_z, expected = objective.expected(weights.numpy())
             total += log_z
             counts.append(torch.from_numpy(expected[possible]))
         return total, torch.cat(counts)
+
+
+def _likelihood(corpus: LabelledCorpus) -> TemplateObjective:
+    return TemplateObjective(corpus.index, corpus.attributes, corpus.labels, dtype=torch.float64)
 
 
 class SentenceScorer:

@@ -134,9 +134,8 @@ def _read_features(
         all_possible_states=keys.all_possible_states,
         all_possible_transitions=keys.all_possible_transitions,
     )
-    if not config.inference.use_crf and (
-        features.templates.bigram or features.index.num_transitions
-    ):
+    by_pairs = features.templates.bigram or features.templates.transitions
+    if by_pairs and not config.inference.use_crf:
         raise config.error("use_crf", "use_crf=False, but there are B templates", "use_crf=True")
     logger.info(
         "templates: %s attributes, %s features",
