@@ -226,7 +226,7 @@ class TestErrors:
         (tmp_path / "template").write_text("U00:%x[0,2]\n")
         Tagger.train(keys)
         (tmp_path / "template").write_text("U00:%x[0,2]\nU01:%x[0,1]\n")
-        with pytest.raises(InputError, match="template:2: column 1 .* skipped"):
+        with pytest.raises(InputError, match=r"template:2: column 1 .* skipped"):
             Tagger.train({**keys, "overwrite": True})
 
     @pytest.mark.parametrize("name", ["LBFGS", "IIS-S", "perceptron"])
