@@ -9,7 +9,7 @@ from ncrf import Tagger
 from ncrf.cli import main
 
 # Scores are set by hand: P(A | a) = 3/4 and P(B | b) = 4/5, whatever the neighbours.
-TRAIN = "a x A\nb y B\n\na y A\nb x A\n\na x B\n\n"
+TRAIN = "a x A\nb y B\n\na y A\nb x A\n\na x B\nb x B\n\n"
 TEMPLATE = "U00:%x[0,0]\nB\n"
 
 BEST = "a\tx\tA\tA\nb\ty\tB\tB\n\na\tx\tB\tA\n\n"
