@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ncrf.cli.run import wait_asleep
+
 _LEARN = """\
 The files are those of crf_learn: any number of columns, the label last, a blank line after each
 sentence. MODEL is a folder and is replaced. As in CRF++ every attribute has a weight with every
@@ -56,6 +58,7 @@ def learn(arguments: list[str]) -> int:
         **_penalty(options.algorithm, options.cost),
     }
     config = load_config(keys)
+    wait_asleep()
     from ncrf.train.training import train_model
 
     train_model(config)
@@ -88,6 +91,7 @@ def test(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.nbest < 0:
         parser.error(f"-n {options.nbest}: expected 0 or more")
+    wait_asleep()
     from ncrf.config import load_config, model_folder
     from ncrf.decode.crfpp import crfpp_text
     from ncrf.decode.load import load_predictor
