@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from ncrf.errors import NcrfError
-from ncrf.train.line_search import Trial, backtracking, strong_wolfe
 from ncrf.train.learner import Iteration, Progress
+from ncrf.train.line_search import Trial, backtracking, strong_wolfe
 
 Objective = Callable[[Tensor], tuple[float, Tensor]]
 

@@ -14,6 +14,7 @@ with the counts of the features in the corpus and their expectation under the mo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +27,16 @@ from ncrf.data.attributes import Ids, TokenAttributes
 from ncrf.data.dataset import IntArray
 from ncrf.data.feature_index import FeatureIndex
 from ncrf.data.template_window import Values
+from ncrf.decode.pipeline import sharing_cores
 from ncrf.model.corpus_scores import CorpusScorer, SingleFeatures
+from ncrf.train.full_batch import Callback, run
+from ncrf.train.lbfgs import LBFGS
 
 Floats = NDArray[np.float64]
 
 _BATCH_TOKENS = 16384  # words of one batch of sentences
 _BATCH_PAIRS = 1 << 19  # label pairs of one batch where each word has its own transitions
+_LEAST_SENTENCES = 64  # of a thread, or it costs more than it gains
 _SLACK = 0.1  # a batch's longest sentence may be longer than its shortest by this share
 
 
@@ -64,11 +69,19 @@ class CorpusLayout:
     batches: tuple[CorpusBatch, ...]
 
     @classmethod
-    def build(cls, offsets: IntArray, batch_tokens: int = _BATCH_TOKENS) -> CorpusLayout:
-        """Lay out the sentences from offsets[s] to offsets[s+1], at most so many words a batch."""
+    def build(
+        cls,
+        offsets: IntArray,
+        batch_tokens: int = _BATCH_TOKENS,
+        part: tuple[int, int] = (0, 1),
+    ) -> CorpusLayout:
+        """Lay out the sentences from offsets[s] to offsets[s+1], at most so many words a batch.
+
+        ``part`` (p, n): only the p-th of n parts, alike in number and lengths of sentences.
+        """
         lengths = np.diff(offsets)
         order = np.argsort(lengths, kind="stable")
-        order = order[lengths[order] > 0]
+        order = order[lengths[order] > 0][part[0] :: part[1]]
         pieces: list[IntArray] = []
         batches: list[CorpusBatch] = []
         start = 0
@@ -107,6 +120,9 @@ class TemplateObjective:
     Emissions are added up in ``dtype``. With float32, some times as fast, value and gradient are
     right to about 1e-6 a word. All else is in float64: in a trained model scores are so far apart
     that a forward pass in float32 has to be done again for every third sentence.
+
+    With several ``threads`` each computes its part of the sentences, and what they find is added up
+    in the order of the parts: as many threads give the same numbers, to the bit.
     """
 
     def __init__(
@@ -117,6 +133,7 @@ class TemplateObjective:
         *,
         c2: float = 0.0,
         dtype: torch.dtype = torch.float32,
+        threads: int = 1,
     ) -> None:
         """Prepare for a corpus with ``labels [T]``, ids below the index's number of labels."""
         self.index = index
@@ -125,18 +142,10 @@ class TemplateObjective:
         self.num_tokens = attributes.num_tokens
         self.observed = index.count(attributes, labels)
         self._dtype = dtype
-        self._by_position = bool(len(index.bigram_pairs)) and attributes.bigram.shape[1] > 0
-        most = _BATCH_TOKENS
-        if self._by_position:
-            most = max(1, _BATCH_PAIRS // index.num_labels**2)
-        self._layout = CorpusLayout.build(attributes.offsets, most)
-        tokens = self._layout.tokens
-        ids, values = _placed(attributes.unigram, attributes.unigram_values, tokens)
-        self._scorer = CorpusScorer(index, ids, values, dtype)
-        self._pairs: list[SingleFeatures | None] = [None] * len(self._layout.batches)
-        if self._by_position:
-            ids, values = _placed(attributes.bigram, attributes.bigram_values, tokens)
-            self._pairs = [self._pairs_of(b, ids, values) for b in self._layout.batches]
+        sentences = len(attributes.offsets) - 1
+        parts = max(1, min(threads, sentences // _LEAST_SENTENCES))
+        self._parts = [_Part(index, attributes, dtype, (p, parts)) for p in range(parts)]
+        self._pool = ThreadPoolExecutor(parts, "ncrf objective") if parts > 1 else None
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """The value to be minimized, and its gradient ``[K]``."""
@@ -157,19 +166,55 @@ class TemplateObjective:
 
     def expected(self, weights: Floats) -> tuple[float, Floats]:
         """Sum of log Z over the corpus, and the expected counts of the K features in it."""
-        states, _, bigram = self.index.parts
         rounded = torch.from_numpy(weights).to(self._dtype)
-        emissions = self._scorer.emissions(rounded[states])
-        rounded = rounded.double()
-        transitions = torch.from_numpy(self.index.transition_scores(rounded.numpy()))
+        if self._pool is None:
+            total, counts = self._parts[0].expected(rounded)
+            return total, counts.numpy()
+        with sharing_cores(len(self._parts)):
+            found = list(self._pool.map(lambda part: part.expected(rounded), self._parts))
+        total, counts = found[0]
+        for more, of_part in found[1:]:
+            total += more
+            counts += of_part
+        return total, counts.numpy()
+
+
+class _Part:
+    """The sentences of a corpus that one thread computes."""
+
+    def __init__(
+        self,
+        index: FeatureIndex,
+        attributes: TokenAttributes,
+        dtype: torch.dtype,
+        part: tuple[int, int],
+    ) -> None:
+        self.index = index
+        by_position = bool(len(index.bigram_pairs)) and attributes.bigram.shape[1] > 0
+        most = max(1, _BATCH_PAIRS // index.num_labels**2) if by_position else _BATCH_TOKENS
+        self._layout = CorpusLayout.build(attributes.offsets, most, part)
+        tokens = self._layout.tokens
+        ids, values = _placed(attributes.unigram, attributes.unigram_values, tokens)
+        self._scorer = CorpusScorer(index, ids, values, dtype)
+        self._pairs: list[SingleFeatures | None] = [None] * len(self._layout.batches)
+        if by_position:
+            ids, values = _placed(attributes.bigram, attributes.bigram_values, tokens)
+            self._pairs = [self._pairs_of(b, ids, values) for b in self._layout.batches]
+
+    def expected(self, weights: Tensor) -> tuple[float, Tensor]:
+        """Sum of log Z and expected counts ``[K]`` by weights of the scorer's type."""
+        states, _, bigram = self.index.parts
+        emissions = self._scorer.emissions(weights[states])
+        weights = weights.double()
+        transitions = torch.from_numpy(self.index.transition_scores(weights.numpy()))
         pair_counts = torch.zeros(transitions.shape, dtype=torch.float64)
-        by_position = torch.zeros(self.num_weights - bigram.start, dtype=torch.float64)
+        by_position = torch.zeros(len(self.index.bigram_pairs), dtype=torch.float64)
         total = 0.0
         for batch, pairs in zip(self._layout.batches, self._pairs, strict=True):
             part = emissions[batch.places].view(*batch.shape, -1)
             scores = transitions
             if pairs is not None:
-                scores = self._pair_scores(batch, pairs, transitions, rounded[bigram])
+                scores = self._pair_scores(batch, pairs, transitions, weights[bigram])
             log_z, marginals, found = _expectations(part.double(), scores, batch.mask)
             total += log_z
             # The batch's emissions are done with: their place serves for its marginals.
@@ -179,8 +224,7 @@ class TemplateObjective:
                 found = found.flatten(0, 1).sum(0, dtype=torch.float64)
             pair_counts += found
         flat = pair_counts.view(-1)[torch.from_numpy(self.index.transition_pairs)]
-        gradient = torch.cat([self._scorer.gradient(emissions), flat, by_position])
-        return total, gradient.numpy()
+        return total, torch.cat([self._scorer.gradient(emissions), flat, by_position])
 
     def _pairs_of(
         self, batch: CorpusBatch, ids: Ids, values: Values | None
@@ -223,3 +267,28 @@ def _expectations(
     log_z = log_partition(emissions, transitions, mask=mask).sum(dtype=torch.float64)
     marginals, pairs = torch.autograd.grad(log_z, (emissions, transitions))
     return log_z.item(), marginals, pairs
+
+
+def fit_weights(
+    objective: TemplateObjective,
+    *,
+    c1: float = 0.0,
+    tolerance: float = 1e-5,
+    period: int = 10,
+    max_iterations: int = 1000,
+    memory: int = 6,
+    callback: Callback | None = None,
+) -> Floats:
+    """The weights ``[K]`` where the objective, with ``c1 * sum(|w|)`` added, is least.
+
+    By L-BFGS, or OWL-QN where ``c1`` is above 0; arguments and errors as ``full_batch.LBFGS``.
+    """
+
+    def value_at(weights: Tensor) -> tuple[float, Tensor]:
+        value, gradient = objective(weights.numpy())
+        return value, torch.from_numpy(gradient)
+
+    start = torch.zeros(objective.num_weights, dtype=torch.float64)
+    learner = LBFGS(value_at, start, l1=c1, memory=memory, tolerance=tolerance, period=period)
+    run(learner, iterations=max_iterations, callback=callback)
+    return learner.weights.numpy()

@@ -17,9 +17,9 @@ from ncrf.train import lbfgs
 from ncrf.train.full_batch import minimize, run, with_l2
 from ncrf.train.iterative_scaling import IterativeScaling
 from ncrf.train.lbfgs import LBFGS
+from ncrf.train.learner import Iteration, Learner
 from ncrf.train.line_search import Trial, backtracking, strong_wolfe
 from ncrf.train.perceptron import Perceptron
-from ncrf.train.learner import Iteration, Learner
 from tests.train.dense_crf import DenseCRF, make_crf
 
 
