@@ -8,18 +8,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-from ncrf.crf import viterbi
 from ncrf.data.attributes import AttributeVocabulary, TokenAttributes
 from ncrf.data.dataset import IntArray, InternedColumn, StringTable, offsets_of
 from ncrf.data.feature_index import FeatureIndex
 from ncrf.data.templates import head_and_tail_templates, textbook_templates
+from ncrf.decode.corpus_labels import best_labels
 from ncrf.errors import InputError
-from ncrf.model.template_scores import TemplateScores
 from ncrf.train.template_objective import TemplateObjective, fit_weights
 
 Sequences = Iterable[Sequence[Any]]
@@ -103,23 +103,9 @@ class FeatureCRF:
     def predict(self, x: Sequences) -> list[list[Any]]:
         """The best labeling of each sentence."""
         attributes = self._encode([list(row) for row in x])
-        index = self._index
-        states, _, bigram = index.parts
-        scorer = TemplateScores(index).double()
-        with torch.no_grad():
-            scorer.state_weights.copy_(torch.from_numpy(self.weights[states]))
-            scorer.bigram_weights.copy_(torch.from_numpy(self.weights[bigram]))
-            emissions = scorer(torch.from_numpy(attributes.unigram))
-        transitions = torch.from_numpy(index.transition_scores(self.weights))
-        found = []
-        for start, end in zip(attributes.offsets[:-1], attributes.offsets[1:], strict=True):
-            pairs = torch.from_numpy(attributes.bigram[None, start:end])
-            with torch.no_grad():
-                by_position = scorer.pair_scores(pairs) if end > start else None
-            scores = transitions if by_position is None else transitions + by_position
-            best = viterbi(emissions[None, start:end], scores).labels[0]
-            found.append([self._labels[label] for label in best.tolist()])
-        return found
+        labels = best_labels(self._index, self.weights, attributes).tolist()
+        found = [self._labels[label] for label in labels]
+        return [found[start:end] for start, end in pairwise(attributes.offsets.tolist())]
 
     def log_likelihood(self, x: Sequences, y: Sequences) -> float:
         """Log-probability of the labelings ``y`` by the model, per word.
