@@ -5,8 +5,8 @@
     scripts/bench_classical.py grow TRAIN TEMPLATE
     scripts/bench_classical.py large --attributes 1000000
 
-``compare``: the same features, the same penalty, as many L-BFGS iterations for each; F1 on the test
-corpus by conlleval's rules. ``--crfsuite`` is a folder that holds the package pycrfsuite, ``--crfpp``
+``compare``: the same features, the same penalty, as many L-BFGS iterations for each; F1 on the
+test corpus by conlleval's rules. ``--crfsuite``: a folder with the package pycrfsuite, ``--crfpp``
 one with crf_learn and crf_test; without them they are left out. ``grow``: time and memory for parts
 of a corpus, and for it several times over with other words each time. ``large``: a generated corpus
 with so many attributes. TRAIN and TEST have the columns word, part of speech and label.
