@@ -273,32 +273,29 @@ def large(arguments: argparse.Namespace) -> None:
     offsets = np.append(np.arange(0, tokens, 25), tokens)
     labels = rng.integers(0, arguments.labels, tokens)
     attributes = TokenAttributes(offsets, ids, np.zeros((tokens, 0), np.int32))
-    for everything in (False, True):
-        if everything and not arguments.all_states:
-            break
-        began = time.perf_counter()
-        index = FeatureIndex.build(
-            *(attributes, labels, arguments.labels, (arguments.attributes, 0)),
-            all_possible_states=everything,
-            all_possible_transitions=True,
-        )
-        objective = TemplateObjective(index, attributes, labels, c2=arguments.c2)
-        prepared = time.perf_counter() - began
-        records: list[Iteration] = []
-        fit_weights(
-            objective,
-            tolerance=0.0,
-            max_iterations=arguments.iterations,
-            callback=lambda record, _, kept=records: kept.append(record),
-        )
-        seconds = statistics.median(record.seconds / record.evaluations for record in records)
-        print(
-            f"{tokens} words, {arguments.attributes} attributes, {arguments.labels} labels, "
-            f"{index.num_features} features: prepared in {prepared:.1f} s, {seconds:.2f} s a pass, "
-            f"objective {records[0].objective:.0f} to {records[-1].objective:.0f}, "
-            f"peak {peak()} MB",
-            flush=True,
-        )
+    began = time.perf_counter()
+    index = FeatureIndex.build(
+        *(attributes, labels, arguments.labels, (arguments.attributes, 0)),
+        all_possible_states=arguments.all_states,
+        all_possible_transitions=True,
+    )
+    objective = TemplateObjective(index, attributes, labels, c2=arguments.c2)
+    prepared = time.perf_counter() - began
+    records: list[Iteration] = []
+    fit_weights(
+        objective,
+        tolerance=0.0,
+        max_iterations=arguments.iterations,
+        callback=lambda record, _: records.append(record),
+    )
+    seconds = statistics.median(record.seconds / record.evaluations for record in records)
+    print(
+        f"{tokens} words, {arguments.attributes} attributes, {arguments.labels} labels, "
+        f"{index.num_features} features: prepared in {prepared:.1f} s, {seconds:.2f} s a pass, "
+        f"objective {records[0].objective:.0f} to {records[-1].objective:.0f}, "
+        f"peak {peak()} MB",
+        flush=True,
+    )
 
 
 def peak() -> int:

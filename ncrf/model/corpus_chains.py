@@ -142,9 +142,9 @@ class CorpusChains:
             self._pairs = [self._pairs_of(b, ids, values) for b in self.layout.batches]
 
     def chains(self, emissions: Tensor, weights: Tensor) -> Iterator[CorpusChain]:
-        """The batches, with ``emissions [N,Y]`` and the transitions of float64 weights ``[K]``."""
-        transitions = torch.from_numpy(self.index.transition_scores(weights.numpy()))
-        bigram = weights[self.index.parts[2]]
+        """The batches, with ``emissions [N,Y]`` and the transitions of weights ``[K]``."""
+        transitions = torch.from_numpy(self.index.transition_scores(weights.numpy())).double()
+        bigram = weights[self.index.parts[2]].double()
         for batch, pairs in zip(self.layout.batches, self._pairs, strict=True):
             part = emissions[batch.places].view(*batch.shape, -1)
             scores = transitions

@@ -78,11 +78,12 @@ class TemplateObjective:
         # Both parts of the value take the same rounded weights, or it would belong to no point.
         rounded = torch.from_numpy(weights).to(self._dtype).double().numpy()
         value = log_z - float(rounded @ self.observed)
-        gradient = expected - self.observed
+        expected -= self.observed
         if self.c2:
             value += self.c2 * float(weights @ weights)
-            gradient += 2 * self.c2 * weights
-        return value, gradient
+            # In place: with many millions of weights each temporary array counts.
+            torch.from_numpy(expected).add_(torch.from_numpy(weights), alpha=2 * self.c2)
+        return value, expected
 
     def log_likelihood(self, weights: Floats) -> float:
         """Log-likelihood of the corpus, without the penalty, per word."""
@@ -117,7 +118,7 @@ class _Part:
         pair_counts = torch.zeros(index.num_labels, index.num_labels, dtype=torch.float64)
         by_position = torch.zeros(len(index.bigram_pairs), dtype=torch.float64)
         total = 0.0
-        for batch, part, scores, pairs in self._chains.chains(emissions, weights.double()):
+        for batch, part, scores, pairs in self._chains.chains(emissions, weights):
             log_z, marginals, found = _expectations(part.double(), scores, batch.mask)
             total += log_z
             # The batch's emissions are done with: their place serves for its marginals.
@@ -126,8 +127,12 @@ class _Part:
                 pairs.gradient(found, by_position)
                 found = found.flatten(0, 1).sum(0, dtype=torch.float64)
             pair_counts += found
-        flat = pair_counts.view(-1)[torch.from_numpy(index.transition_pairs)]
-        return total, torch.cat([scorer.gradient(emissions), flat, by_position])
+        states, transitions, bigram = index.parts
+        counts = torch.zeros(index.num_features, dtype=torch.float64)
+        scorer.gradient(emissions, counts[states])
+        counts[transitions] = pair_counts.view(-1)[torch.from_numpy(index.transition_pairs)]
+        counts[bigram] = by_position
+        return total, counts
 
 
 def _expectations(
