@@ -243,7 +243,7 @@ def crfpp(arguments: argparse.Namespace, test: Corpus, threads: int) -> None:
 
 def grow(arguments: argparse.Namespace) -> None:
     """One process for each size, for the sake of its memory."""
-    print("| share | sentences | attributes | features | prepared s | s/iteration | peak MB |")
+    print("| corpus | sentences | attributes | features | prepared s | s/pass | peak MB |")
     print("|---|---|---|---|---|---|---|")
     for share in FRACTIONS:
         here = [sys.executable, __file__, "one", arguments.train, arguments.template, str(share)]
