@@ -8,22 +8,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from ncrf.crf import viterbi
 from ncrf.data.attributes import AttributeVocabulary, TokenAttributes
 from ncrf.data.dataset import IntArray, InternedColumn, StringTable, offsets_of
 from ncrf.data.feature_index import FeatureIndex
 from ncrf.data.templates import head_and_tail_templates, textbook_templates
+from ncrf.decode.corpus_labels import best_labels
 from ncrf.errors import InputError
-from ncrf.model.template_scores import TemplateScores
-from ncrf.train.template_objective import TemplateObjective
+from ncrf.train.template_objective import TemplateObjective, fit_weights
 
-Floats = NDArray[np.float64]
 Sequences = Iterable[Sequence[Any]]
 
 
@@ -50,7 +48,8 @@ class FeatureCRF:
     ) -> None:
         """``c2``: the penalty ``c2 * sum(w**2)``; 0 is maximum likelihood.
 
-        Fitting ends after ``max_iterations``, or when no derivative is above ``tolerance``.
+        Fitting ends after ``max_iterations``, or when it has converged: ``tolerance`` is that of
+        ``ncrf.train.learner.Progress``.
         """
         self.unigram = [list(rule) for rule in unigram]
         self.bigram = [list(rule) for rule in bigram]
@@ -81,8 +80,9 @@ class FeatureCRF:
         edges = head_and_tail_templates(self.unigram)
         self._fixed = AttributeVocabulary.build(edges, column, offsets)[0].num_unigram
         objective = self._objective(attributes, labels)
-        start = np.zeros(objective.num_weights)
-        self.weights = _minimize(objective, start, self.max_iterations, self.tolerance)
+        self.weights = fit_weights(
+            objective, max_iterations=self.max_iterations, tolerance=self.tolerance
+        )
         return self
 
     @property
@@ -103,23 +103,9 @@ class FeatureCRF:
     def predict(self, x: Sequences) -> list[list[Any]]:
         """The best labeling of each sentence."""
         attributes = self._encode([list(row) for row in x])
-        index = self._index
-        states, _, bigram = index.parts
-        scorer = TemplateScores(index).double()
-        with torch.no_grad():
-            scorer.state_weights.copy_(torch.from_numpy(self.weights[states]))
-            scorer.bigram_weights.copy_(torch.from_numpy(self.weights[bigram]))
-            emissions = scorer(torch.from_numpy(attributes.unigram))
-        transitions = torch.from_numpy(index.transition_scores(self.weights))
-        found = []
-        for start, end in zip(attributes.offsets[:-1], attributes.offsets[1:], strict=True):
-            pairs = torch.from_numpy(attributes.bigram[None, start:end])
-            with torch.no_grad():
-                by_position = scorer.pair_scores(pairs) if end > start else None
-            scores = transitions if by_position is None else transitions + by_position
-            best = viterbi(emissions[None, start:end], scores).labels[0]
-            found.append([self._labels[label] for label in best.tolist()])
-        return found
+        labels = best_labels(self._index, self.weights, attributes).tolist()
+        found = [self._labels[label] for label in labels]
+        return [found[start:end] for start, end in pairwise(attributes.offsets.tolist())]
 
     def log_likelihood(self, x: Sequences, y: Sequences) -> float:
         """Log-probability of the labelings ``y`` by the model, per word.
@@ -170,18 +156,3 @@ def _column(sentences: list[list[Any]]) -> tuple[dict[str, InternedColumn], IntA
     ids = np.array([table[str(symbol)] for row in sentences for symbol in row], np.int64)
     lengths = np.array([len(row) for row in sentences], np.int64)
     return {"x": InternedColumn(ids, table.strings())}, offsets_of(lengths)
-
-
-def _minimize(
-    objective: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    max_iterations: int,
-    tolerance: float,
-) -> Floats:
-    """The weights ``[K]`` where the objective is smallest, by L-BFGS."""
-    from scipy.optimize import minimize  # type: ignore[import-untyped]
-
-    options = {"maxiter": max_iterations, "gtol": tolerance, "ftol": 0.0}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    weights: Floats = found.x
-    return weights

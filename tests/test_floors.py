@@ -15,6 +15,7 @@ FLOORS = {
     "train": 5,
     "view": 5,
     "feature_crf": 6,
+    "sklearn": 6,
     "tagger": 6,
     "cli": 7,
 }

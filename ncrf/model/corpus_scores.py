@@ -38,7 +38,6 @@ class CorpusScorer:
 
         ``dtype`` is that of the emissions; sums of the gradient are kept in float64 all the same.
         """
-        self._num_weights = index.num_states
         degree = np.diff(index.state_offsets)
         occurs = np.zeros(len(degree) + 1, np.bool_)
         occurs[ids] = True
@@ -58,15 +57,14 @@ class CorpusScorer:
         self._narrow.add(found.view(-1), weights)
         return found
 
-    def gradient(self, by_emission: Tensor) -> Tensor:
-        """From the derivatives by the emissions ``[N,Y]`` those by the weights, float64 ``[K]``.
+    def gradient(self, by_emission: Tensor, out: Tensor) -> None:
+        """From the derivatives by the emissions ``[N,Y]`` those by the weights, into ``out [K]``.
 
-        With marginals in place of derivatives, these are the expected counts of the features.
+        ``out`` is in float64, and zero. With marginals in place of derivatives, these are the
+        expected counts of the features.
         """
-        found = by_emission.new_zeros(self._num_weights, dtype=torch.float64)
-        self._wide.gradient(by_emission, found)
-        self._narrow.gradient(by_emission, found)
-        return found
+        self._wide.gradient(by_emission, out)
+        self._narrow.gradient(by_emission, out)
 
 
 class SingleFeatures:
@@ -150,10 +148,11 @@ class _LongBags:
         self._size = len(counts)
 
     def sum_of(self, table: Tensor) -> Tensor:
-        """The sums ``[bags,Y]`` in float64."""
-        found = self._bags.sum_of(table).double()
+        """The sums ``[bags,Y]``, in float64 where they are of several pieces."""
+        found = self._bags.sum_of(table)
         if len(found) == self._size:
             return found
+        found = found.double()
         return found.new_zeros(self._size, table.shape[1]).index_add_(0, self._owner, found)
 
 
@@ -169,7 +168,11 @@ class _Wide:
         dtype: torch.dtype,
     ) -> None:
         """``rows [N,R]``: each attribute's row in the table, -1 for those that have none."""
-        self._weights, self._cells = wide_cells(index, wide)
+        weights, cells = wide_cells(index, wide)
+        # Where all labels of all attributes have a weight, table and weights are one thing.
+        self._whole = len(weights) == index.num_states == len(wide) * index.num_labels
+        if not self._whole:
+            self._weights, self._cells = weights, cells
         self._table = torch.zeros(int(wide.sum()), index.num_labels, dtype=dtype)
         there = rows >= 0
         flat, in_word = rows[there], there.sum(1)
@@ -183,14 +186,19 @@ class _Wide:
 
     def sums(self, weights: Tensor) -> Tensor:
         """Emissions ``[N,Y]`` by these attributes."""
+        if self._whole:
+            return self._by_word.sum_of(weights.view(self._table.shape))
         # Cells without a feature stay 0 for ever.
         self._table.view(-1)[self._cells] = weights[self._weights]
         return self._by_word.sum_of(self._table)
 
     def gradient(self, by_emission: Tensor, out: Tensor) -> None:
         """Write the derivatives by these attributes' weights into ``out [K]``."""
-        rows = self._by_attribute.sum_of(by_emission)
-        out[self._weights] = rows.view(-1)[self._cells]
+        rows = self._by_attribute.sum_of(by_emission).view(-1)
+        if self._whole:
+            out.copy_(rows)
+        else:
+            out[self._weights] = rows[self._cells].double()
 
 
 def wide_cells(index: FeatureIndex, wide: NDArray[np.bool_]) -> tuple[Tensor, Tensor]:

@@ -168,7 +168,8 @@ class LBFGS:
             return 0.0, evaluations
         assert trial.gradient is not None
         weights = self._point(trial.step, direction, steepest)
-        self._remember(weights - self.weights, trial.gradient - gradient)
+        del direction, steepest  # the largest demand for memory is in what follows
+        self._remember(weights, trial.gradient)
         self.weights = weights
         self._settle(trial.value, trial.gradient)
         return trial.step, evaluations
@@ -223,19 +224,35 @@ class LBFGS:
         result = downhill.clone()
         used: list[tuple[int, float, float]] = []  # pair, its curvature, and its factor
         for k in reversed(range(len(self._pairs))):
-            step, change = self._pair(k, free)
-            curvature = _curvature(step, change)
+            curvature, factor = self._back(k, free, result)
             if curvature > 0:
-                factor = float(step @ result) / curvature
-                result.sub_(change, alpha=factor)
                 used.append((k, curvature, factor))
         if used:
-            _, change = self._pair(used[0][0], free)
+            change = self._pair(used[0][0], free)[1]
             result.mul_(used[0][1] / float(change @ change))
+            del change
         for k, curvature, factor in reversed(used):
-            step, change = self._pair(k, free)
-            result.add_(step, alpha=factor - float(change @ result) / curvature)
+            self._forth(k, free, result, curvature, factor)
         return result
+
+    # Both loops' bodies are methods, so that copies of one pair are gone when the next is made.
+
+    def _back(self, k: int, free: Tensor | None, result: Tensor) -> tuple[float, float]:
+        """The first loop's step for a pair: its curvature and its factor."""
+        step, change = self._pair(k, free)
+        curvature = _curvature(step, change)
+        if not curvature > 0:
+            return 0.0, 0.0
+        factor = float(step @ result) / curvature
+        result.sub_(change, alpha=factor)
+        return curvature, factor
+
+    def _forth(
+        self, k: int, free: Tensor | None, result: Tensor, curvature: float, factor: float
+    ) -> None:
+        """The second loop's step for a pair."""
+        step, change = self._pair(k, free)
+        result.add_(step, alpha=factor - float(change @ result) / curvature)
 
     def _pair(self, k: int, free: Tensor | None) -> tuple[Tensor, Tensor]:
         """A past step and its change of the gradient, of the free weights or all."""
@@ -244,12 +261,18 @@ class LBFGS:
             step, change = step[free], change[free]
         return step.double(), change.double()
 
-    def _remember(self, step: Tensor, change: Tensor) -> None:
-        """Keeps a step and the change of the gradient, unless they show no curvature."""
+    def _remember(self, weights: Tensor, gradient: Tensor) -> None:
+        """Keeps the step to new weights and the change of the gradient, if they show curvature."""
+        assert self._gradient is not None
+        step, change = weights - self.weights, gradient - self._gradient
+        if not _curvature(step, change) > 0:
+            return
+        if len(self._pairs) == self._pairs.maxlen:
+            self._pairs.popleft()
         if len(step) >= _MANY_WEIGHTS:
-            step, change = step.float(), change.float()
-        if _curvature(step.double(), change.double()) > 0:
-            self._pairs.append((step, change))
+            step = step.float()
+            change = change.float()
+        self._pairs.append((step, change))
 
 
 def _curvature(step: Tensor, change: Tensor) -> float:

@@ -12,7 +12,7 @@ from ncrf.model.template_scores import TemplateScores
 LABELS = 22  # so that attributes with one or two labels are scored one by one
 
 
-def make_corpus(seed, tokens=60, width=5, attributes=40, values=False):
+def make_corpus(seed, tokens=60, width=5, attributes=40, values=False, **options):
     """Random attributes [T,R] of words and pairs, and the features of random labels."""
     rng = np.random.default_rng(seed)
     # Few attributes are frequent; some places have none.
@@ -27,7 +27,7 @@ def make_corpus(seed, tokens=60, width=5, attributes=40, values=False):
         np.array([0, 30, tokens]), ids.astype(np.int32), pairs.astype(np.int32), *of
     )
     labels = rng.integers(0, LABELS, tokens)
-    return found, FeatureIndex.build(found, labels, LABELS, (attributes, 4))
+    return found, FeatureIndex.build(found, labels, LABELS, (attributes, 4), **options)
 
 
 def slow_scores(ids, values, offsets, outcomes, weights, size):
@@ -51,11 +51,20 @@ def kinds(index):
     return int((degree > 2).sum()), int(((degree > 0) & (degree <= 2)).sum())
 
 
+def gradient_of(scorer, index, d):
+    out = torch.zeros(index.num_states, dtype=torch.float64)
+    scorer.gradient(d, out)
+    return out
+
+
 @pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_corpus(values, dtype):
-    found, index = make_corpus(1, values=values)
-    assert min(kinds(index)) > 3
+def test_a_corpus(values, every, dtype):
+    few = {"attributes": 9, "all_possible_states": True} if every else {}
+    found, index = make_corpus(1, values=values, **few)
+    assert every or min(kinds(index)) > 3
+    assert not every or len(np.unique(found.unigram)) == 10  # all of them occur
     weights = np.random.default_rng(2).normal(size=index.num_states)
     scorer = CorpusScorer(index, found.unigram, found.unigram_values, dtype)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
@@ -67,10 +76,10 @@ def test_a_corpus(values, dtype):
         assert np.allclose(emissions, expected, rtol=tolerance, atol=tolerance)
     # The gradient is the transpose: <scores(w), d> = <w, gradient(d)> for all w.
     d = torch.randn(emissions.shape, generator=torch.Generator().manual_seed(3)).to(dtype)
-    gradient = scorer.gradient(d)
+    gradient = gradient_of(scorer, index, d)
     assert gradient.dtype == torch.float64
-    every = np.eye(index.num_states)
-    direct = [(slow_emissions(found, index, unit) * d.numpy()).sum() for unit in every]
+    units = np.eye(index.num_states)
+    direct = [(slow_emissions(found, index, unit) * d.numpy()).sum() for unit in units]
     assert np.allclose(gradient, direct, rtol=tolerance, atol=tolerance)
 
 
@@ -84,7 +93,7 @@ def test_sums_of_many_float32_numbers_keep_their_digits():
         scorer = CorpusScorer(index, ids, None, torch.float32)
         d = torch.full((words, count), 0.1)
         exact = float(torch.tensor(0.1).double()) * words
-        assert scorer.gradient(d).item() == pytest.approx(exact, rel=2e-6)
+        assert gradient_of(scorer, index, d).item() == pytest.approx(exact, rel=2e-6)
 
 
 @pytest.mark.parametrize("values", [False, True])
@@ -108,7 +117,7 @@ def test_batches_score_as_the_corpus_does(values, tokens):
     (emissions * d).sum().backward()
     part = found.unigram[cut]
     scorer = CorpusScorer(index, part, None if given is None else of_values[cut], torch.float64)
-    assert torch.allclose(layer.state_weights.grad, scorer.gradient(d.view(tokens, -1)))
+    assert torch.allclose(layer.state_weights.grad, gradient_of(scorer, index, d.view(tokens, -1)))
 
 
 @pytest.mark.parametrize("values", [False, True])

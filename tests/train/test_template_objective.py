@@ -5,8 +5,10 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime
 
+from ncrf.model import corpus_chains
+from ncrf.model.corpus_chains import CorpusLayout
 from ncrf.train import template_objective
-from ncrf.train.template_objective import CorpusLayout, TemplateObjective
+from ncrf.train.template_objective import TemplateObjective
 from tests.template_oracle import encoded, features, log_likelihood, names
 
 LABELS = ["X", "Y", "Z"]
@@ -102,23 +104,54 @@ def test_expected_counts_at_the_start_are_those_of_even_chances():
     assert counts["B", ("X", "Y")] == pytest.approx(8 / 9)
 
 
-def test_the_batches_do_not_matter(monkeypatch):
+def random_corpus(size, longest=8):
     rng = np.random.default_rng(5)
     corpus = []
-    for length in rng.integers(0, 9, 40).tolist():
+    for length in rng.integers(0, longest + 1, size).tolist():
         rows = [[w, "q"] for w in rng.choice(list("abc"), length).tolist()]
         corpus.append((rows, rng.choice(LABELS, length).tolist()))
+    return corpus
+
+
+def test_the_batches_do_not_matter(monkeypatch):
+    corpus = random_corpus(40)
     lines = [*UNIGRAM, "B", "B00:%x[0,0]"]
     found = []
     for slack, tokens, pairs in ((0.1, 8192, 1 << 21), (0.0, 5, 40), (3.0, 64, 1 << 10)):
-        monkeypatch.setattr(template_objective, "_SLACK", slack)
-        monkeypatch.setattr(template_objective, "_BATCH_TOKENS", tokens)
-        monkeypatch.setattr(template_objective, "_BATCH_PAIRS", pairs)
+        monkeypatch.setattr(corpus_chains, "_SLACK", slack)
+        monkeypatch.setattr(corpus_chains, "_BATCH_TOKENS", tokens)
+        monkeypatch.setattr(corpus_chains, "_BATCH_PAIRS", pairs)
         objective, keys = model(lines, corpus, dtype=torch.float64)
         found.append(objective(np.linspace(-1, 1, len(keys))))
     for value, gradient in found[1:]:
         assert value == pytest.approx(found[0][0], rel=1e-12)
         assert np.allclose(gradient, found[0][1], atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_threads_find_the_same_and_every_time_to_the_bit(monkeypatch, dtype):
+    monkeypatch.setattr(template_objective, "_LEAST_SENTENCES", 5)
+    corpus = random_corpus(40)
+    lines = [*UNIGRAM, "B", "B00:%x[0,0]"]
+    one, keys = model(lines, corpus, dtype=dtype, c2=0.1)
+    weights = np.linspace(-1, 1, len(keys))
+    value, gradient = one(weights)
+    for threads in (2, 3, 100):
+        found = [model(lines, corpus, dtype=dtype, c2=0.1, threads=threads)[0] for _ in range(2)]
+        results = [objective(weights) for objective in (*found, *found)]
+        near = 1e-12 if dtype == torch.float64 else 1e-4  # summed over 160 words
+        assert results[0][0] == pytest.approx(value, rel=near)
+        assert np.allclose(results[0][1], gradient, rtol=near, atol=near)
+        for again in results[1:]:
+            assert again[0] == results[0][0]
+            assert again[1].tobytes() == results[0][1].tobytes()
+
+
+def test_parts_of_a_layout_hold_every_word_once():
+    offsets = np.append(0, np.cumsum([3, 0, 1, 8, 8, 2, 3, 9, 1, 20]))
+    parts = [CorpusLayout.build(offsets, 24, (p, 3)).tokens for p in range(3)]
+    words = np.concatenate(parts)
+    assert sorted(words[words >= 0].tolist()) == list(range(55))
 
 
 def test_a_layout_holds_every_word_once_and_keeps_sentences_in_rows():
