@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 
 _BATCH_TOKENS = 16384  # words of one batch of sentences
 _BATCH_PAIRS = 1 << 19  # label pairs of one batch where each word has its own transitions
+_SMALL = 1 << 18  # attributes of words in a corpus up to which float64 costs nothing that counts
 _SLACK = 0.1  # a batch's longest sentence may be longer than its shortest by this share
 
 
@@ -105,8 +106,10 @@ class TemplateObjective:
     is c2 = 1 / (2 C), a Gaussian prior of variance V is c2 = 1 / (2 V)).
 
     Emissions are added up in ``dtype``. With float32, some times as fast, value and gradient are
-    right to about 1e-6 a word. All else is in float64: in a trained model scores are so far apart
-    that a forward pass in float32 has to be done again for every third sentence.
+    right to about 1e-6 a word, so that a learner may come to where the value falls no further
+    while the gradient is not quite 0. None takes float64 for a corpus so small that it does not
+    matter. All else is in float64: in a trained model scores are so far apart that a forward pass
+    in float32 would have to be done again for every third sentence.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class TemplateObjective:
         labels: IntArray,
         *,
         c2: float = 0.0,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> None:
         """Prepare for a corpus with ``labels [T]``, ids below the index's number of labels."""
         self.index = index
@@ -124,6 +127,8 @@ class TemplateObjective:
         self.num_weights = index.num_features
         self.num_tokens = attributes.num_tokens
         self.observed = index.count(attributes, labels)
+        if dtype is None:
+            dtype = torch.float64 if attributes.unigram.size <= _SMALL else torch.float32
         self._dtype = dtype
         self._by_position = bool(len(index.bigram_pairs)) and attributes.bigram.shape[1] > 0
         most = _BATCH_TOKENS
