@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import torch
 
 from ncrf.data.attributes import AttributeVocabulary, TokenAttributes
 from ncrf.data.dataset import IntArray, InternedColumn, StringTable, offsets_of
@@ -120,7 +119,7 @@ class FeatureCRF:
         return self._objective(attributes, labels).log_likelihood(self.weights)
 
     def _objective(self, attributes: TokenAttributes, labels: IntArray) -> TemplateObjective:
-        return TemplateObjective(self._index, attributes, labels, c2=self.c2, dtype=torch.float64)
+        return TemplateObjective(self._index, attributes, labels, c2=self.c2)
 
     def _encode(self, sentences: list[list[Any]]) -> TokenAttributes:
         return self._fitted().encode(*_column(sentences))

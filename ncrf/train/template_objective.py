@@ -31,6 +31,7 @@ from ncrf.train.lbfgs import LBFGS
 Floats = NDArray[np.float64]
 
 _LEAST_SENTENCES = 64  # of a thread, or it costs more than it gains
+_SMALL = 1 << 18  # attributes of words in a corpus up to which float64 costs nothing that counts
 
 
 class TemplateObjective:
@@ -41,8 +42,10 @@ class TemplateObjective:
     is c2 = 1 / (2 C), a Gaussian prior of variance V is c2 = 1 / (2 V)).
 
     Emissions are added up in ``dtype``. With float32, some times as fast, value and gradient are
-    right to about 1e-6 a word. All else is in float64: in a trained model scores are so far apart
-    that a forward pass in float32 has to be done again for every third sentence.
+    right to about 1e-6 a word, so that a learner may come to where the value falls no further
+    while the gradient is not quite 0. None takes float64 for a corpus so small that it does not
+    matter. All else is in float64: in a trained model scores are so far apart that a forward pass
+    in float32 would have to be done again for every third sentence.
 
     With several ``threads`` each computes its part of the sentences, and what they find is added up
     in the order of the parts: as many threads give the same numbers, to the bit.
@@ -55,7 +58,7 @@ class TemplateObjective:
         labels: IntArray,
         *,
         c2: float = 0.0,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         threads: int = 1,
     ) -> None:
         """Prepare for a corpus with ``labels [T]``, ids below the index's number of labels."""
@@ -64,6 +67,8 @@ class TemplateObjective:
         self.num_weights = index.num_features
         self.num_tokens = attributes.num_tokens
         self.observed = index.count(attributes, labels)
+        if dtype is None:
+            dtype = torch.float64 if attributes.unigram.size <= _SMALL else torch.float32
         self._dtype = dtype
         sentences = len(attributes.offsets) - 1
         parts = max(1, min(threads, sentences // _LEAST_SENTENCES))

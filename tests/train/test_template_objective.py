@@ -52,7 +52,6 @@ def test_value_and_gradient(bigram, everything):
     lines = UNIGRAM + bigram
     objective, keys = model(
         lines,
-        dtype=torch.float64,
         all_possible_states=everything,
         all_possible_transitions=everything,
     )
@@ -66,7 +65,7 @@ def test_value_and_gradient(bigram, everything):
 
 def test_float32_is_near():
     lines = [*UNIGRAM, "B", "B00:%x[0,0]"]
-    objective, keys = model(lines)
+    objective, keys = model(lines, dtype=torch.float32)
     weights = np.random.default_rng(1).normal(size=len(keys)) * 3
     value, gradient = objective(weights)
     expected, slope = brute_force(lines, weights, keys)
@@ -77,7 +76,7 @@ def test_float32_is_near():
 
 def test_scores_far_apart():
     lines = [*UNIGRAM, "B"]
-    objective, keys = model(lines, dtype=torch.float64)
+    objective, keys = model(lines)
     weights = np.random.default_rng(1).normal(size=len(keys)) * 300
     value, gradient = objective(weights)
     expected, slope = brute_force(lines, weights, keys)
@@ -86,8 +85,8 @@ def test_scores_far_apart():
 
 
 def test_the_penalty_is_that_of_crfsuite():
-    objective, keys = model([*UNIGRAM, "B"], c2=0.7, dtype=torch.float64)
-    plain, _ = model([*UNIGRAM, "B"], dtype=torch.float64)
+    objective, keys = model([*UNIGRAM, "B"], c2=0.7)
+    plain, _ = model([*UNIGRAM, "B"])
     weights = np.random.default_rng(1).normal(size=len(keys))
     assert objective(weights)[0] == pytest.approx(plain(weights)[0] + 0.7 * (weights**2).sum())
     numeric = approx_fprime(weights, lambda w: objective(w)[0], 1e-7)
@@ -96,7 +95,7 @@ def test_the_penalty_is_that_of_crfsuite():
 
 
 def test_expected_counts_at_the_start_are_those_of_even_chances():
-    objective, keys = model(["U", "B"], dtype=torch.float64)
+    objective, keys = model(["U", "B"])
     log_z, expected = objective.expected(np.zeros(len(keys)))
     assert log_z == pytest.approx(13 * np.log(3))
     counts = dict(zip(keys, expected.tolist(), strict=True))
@@ -121,7 +120,7 @@ def test_the_batches_do_not_matter(monkeypatch):
         monkeypatch.setattr(corpus_chains, "_SLACK", slack)
         monkeypatch.setattr(corpus_chains, "_BATCH_TOKENS", tokens)
         monkeypatch.setattr(corpus_chains, "_BATCH_PAIRS", pairs)
-        objective, keys = model(lines, corpus, dtype=torch.float64)
+        objective, keys = model(lines, corpus)
         found.append(objective(np.linspace(-1, 1, len(keys))))
     for value, gradient in found[1:]:
         assert value == pytest.approx(found[0][0], rel=1e-12)
