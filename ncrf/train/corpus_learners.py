@@ -75,7 +75,7 @@ def build_learner(config: Config, corpus: LabelledCorpus) -> Learner:
             tolerance=keys.tolerance,
             seed=config.run.seed,
         )
-    likelihood = TemplateObjective(corpus.index, corpus.attributes, corpus.labels, c2=keys.c2)
+    likelihood = _likelihood(corpus, c2=keys.c2)
 
     def objective(weights: Tensor) -> tuple[float, Tensor]:
         value, gradient = likelihood(weights.numpy())
@@ -109,14 +109,14 @@ class ScalableCorpus:
         for total in np.unique(totals[totals > 0]).tolist() if by_total else ():
             part = corpus.chosen(np.flatnonzero(totals == total))
             possible = _possible(part)
-            self._groups.append((_likelihood(part), possible))
+            self._groups.append((_likelihood(part, dtype=torch.float64), possible))
             features.append(torch.from_numpy(possible))
             sizes.append(torch.full((len(possible),), total, dtype=torch.float64))
         self.support = Support(torch.cat(features), torch.cat(sizes))
 
     @cached_property
     def _whole(self) -> TemplateObjective:
-        return _likelihood(self._corpus)
+        return _likelihood(self._corpus, dtype=torch.float64)
 
     def expected(self, weights: Tensor) -> tuple[float, Tensor]:
         """The negative log-likelihood in nats, and the expected counts ``[K]``."""
@@ -133,8 +133,18 @@ class ScalableCorpus:
         return total, torch.cat(counts)
 
 
-def _likelihood(corpus: LabelledCorpus) -> TemplateObjective:
-    return TemplateObjective(corpus.index, corpus.attributes, corpus.labels, dtype=torch.float64)
+def _likelihood(
+    corpus: LabelledCorpus, *, c2: float = 0.0, dtype: torch.dtype | None = None
+) -> TemplateObjective:
+    """The likelihood of a corpus, by as many threads as torch has been given."""
+    return TemplateObjective(
+        corpus.index,
+        corpus.attributes,
+        corpus.labels,
+        c2=c2,
+        dtype=dtype,
+        threads=torch.get_num_threads(),
+    )
 
 
 class SentenceScorer:
