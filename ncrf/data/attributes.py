@@ -200,8 +200,11 @@ class AttributeVocabulary:
         Raises KeyError, TypeError or ValueError for what does not fit.
         """
         templates = Templates.from_json(data["templates"])
-        keys, sizes = arrays["attribute_keys"], data["sizes"]
-        strings = data["strings"]
+        keys, sizes, strings = arrays["attribute_keys"], data["sizes"], data["strings"]
+        if not all(isinstance(string, str) for string in strings):
+            raise TypeError("a string is none")
+        if keys.dtype != np.int32 or keys.ndim != 1 or not all(type(s) is int for s in sizes):
+            raise TypeError("a number of another type")
         if keys.size and not 0 <= int(keys.min()) <= int(keys.max()) < len(strings):
             raise ValueError("an attribute names a string that there is not")
         shapes = {shape: len(m[0][1].macros) for shape, m in _by_shape(templates).items()}

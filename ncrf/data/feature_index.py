@@ -171,7 +171,9 @@ class FeatureIndex:
 
     @classmethod
     def from_arrays(cls, num_labels: int, arrays: Mapping[str, NDArray[Any]]) -> FeatureIndex:
-        """The index that ``arrays`` gave; KeyError or ValueError for what does not fit."""
+        """The index that ``arrays`` gave; KeyError, ValueError for what does not fit."""
+        if any(arrays[name].dtype != np.int32 or arrays[name].ndim != 1 for name in _ARRAYS):
+            raise ValueError("a number of another type")
         found = {name: arrays[name].astype(np.int64) for name in _ARRAYS}
         index = cls(
             num_labels,

@@ -50,6 +50,16 @@ class TemplateFeatures:
         """The attributes of every word of a corpus; those that training did not meet are none."""
         return self.attributes.encode(chosen_columns(self.columns, corpus), corpus.offsets)
 
+    def check(self, num_labels: int, feature_names: tuple[str, ...]) -> None:
+        """ValueError if this belongs to another model than one with these labels and features."""
+        if self.index.num_labels != num_labels:
+            raise ValueError("its labels are not those of the model")
+        if not set(self.columns) <= {WORD, SKIPPED, *(f"[{name}]" for name in feature_names)}:
+            raise ValueError("its columns are not those of the model")
+        taken = [macro.column for template in self.templates.lines for macro in template.macros]
+        if max(taken, default=-1) >= len(self.columns):
+            raise ValueError("a template takes a column that there is not")
+
     def kept(self, keep: NDArray[np.bool_]) -> TemplateFeatures:
         """Without the features where ``keep [K]`` is False."""
         index, unigram, bigram = self.index.kept(keep)
@@ -73,6 +83,8 @@ class TemplateFeatures:
     ) -> TemplateFeatures:
         """What ``to_json`` and ``arrays`` gave; KeyError, TypeError, ValueError if damaged."""
         attributes = AttributeVocabulary.from_json(data, arrays)
+        if type(data["num_labels"]) is not int or data["num_labels"] < 0:
+            raise ValueError("a number of another type")
         index = FeatureIndex.from_arrays(data["num_labels"], arrays)
         sizes = len(index.state_offsets) - 1, len(index.bigram_offsets) - 1
         if sizes != (attributes.num_unigram, attributes.num_bigram):

@@ -84,11 +84,12 @@ class TemplateWindow:
         taken = cells[place]
         if row and not inside.all():
             steps = np.minimum(self._after + row, 0) + np.maximum(row - self._before_end + 1, 0)
-            outside = np.full(2 * abs(row) + 1, -1, np.int64)
             furthest = abs(row) if template.reach is None else min(template.reach, abs(row))
+            outside = np.full(2 * furthest + 3, -1, np.int64)  # -1 stands for all that is further
             for distance in range(1, furthest + 1):
                 step = -distance if row < 0 else distance
                 outside[step] = self._number(boundary(step))
+            steps = np.clip(steps, -furthest - 1, furthest + 1)
             taken = np.where(inside, taken, outside[steps])
         self._taken[key] = taken
         return taken

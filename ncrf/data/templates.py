@@ -50,7 +50,8 @@ UNIGRAM = "U"
 BIGRAM = "B"
 EVERYWHERE, FIRST, LAST = "every", "first", "last"
 
-_MACRO = re.compile(r"%(?:([xv])\[([-+]?[0-9]+),([0-9]+)\])?")
+MOST_ROWS = 1000  # how far a macro may look; each row beyond a sentence is a string of its own
+_MACRO = re.compile(r"%(?:([xv])\[([-+]?[0-9]{1,9}),([0-9]{1,9})\])?")
 _SHOWN = 12  # characters of a wrong macro in an error
 
 
@@ -134,19 +135,42 @@ class Templates:
 
     @classmethod
     def from_json(cls, data: Iterable[dict[str, Any]], file: str | None = None) -> Templates:
-        """The templates that ``to_json`` wrote; KeyError, TypeError for anything else."""
+        """The templates that ``to_json`` wrote; KeyError, TypeError, ValueError for others."""
         lines = []
         for entry in data:
             macros = tuple(Macro(**macro) for macro in entry["macros"])
-            lines.append(Template(**{**entry, "text": tuple(entry["text"]), "macros": macros}))
+            line = Template(**{**entry, "text": tuple(entry["text"]), "macros": macros})
+            if not _is_sound(line):
+                raise ValueError("there is no such template")
+            lines.append(line)
         return cls(tuple(lines), file)
+
+
+def _is_sound(template: Template) -> bool:
+    """Whether a template that was read from JSON has the types and values that it should."""
+    macros = all(
+        type(macro.row) is type(macro.column) is int
+        and abs(macro.row) <= MOST_ROWS + 1
+        and macro.column >= 0
+        and type(macro.valued) is bool
+        for macro in template.macros
+    )
+    return (
+        macros
+        and template.kind in (UNIGRAM, BIGRAM)
+        and len(template.text) == len(template.macros) + 1
+        and all(isinstance(text, str) for text in template.text)
+        and type(template.line) is int
+        and (template.reach is None or (type(template.reach) is int and template.reach >= 0))
+        and template.where in (EVERYWHERE, FIRST, LAST)
+    )
 
 
 def read_templates(path: str | Path) -> Templates:
     """Read a template file.
 
     Raises InputError, with the line, for what is no template: another first letter than U or B, a
-    percent sign that begins no macro; and for a file without templates.
+    percent sign that begins no macro, a macro that looks too far; and for a file without templates.
     """
     with open_text(path) as text:
         return parse_templates(text, text.name)
@@ -183,6 +207,13 @@ def _parse(line: str, file: str | None, number: int) -> Template:
                 file=file,
                 line=number,
                 remedy="%x[row,column], or %v[row,column] for a cell with a value",
+            )
+        if abs(int(row)) > MOST_ROWS:
+            raise InputError(
+                f"{match[0]} looks {abs(int(row)):,} words away",
+                file=file,
+                line=number,
+                remedy=f"{MOST_ROWS:,} at most",
             )
         text.append(line[end : match.start()])
         macros.append(Macro(int(row), int(column), kind == "v"))

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from ncrf.config import Config, config_text, parse_model_config
 from ncrf.data.output_files import make_folder, reason, remove_empty
 from ncrf.data.template_features import TemplateFeatures
@@ -60,6 +62,17 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load(content)
     except Exception as error:  # whatever a damaged file makes of a third party's reader
+        raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The same without torch."""
+    from safetensors.numpy import load
+
+    content = read_file(path)
+    try:
+        return load(content)
+    except Exception as error:  # as above
         raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
 
 
@@ -156,7 +169,7 @@ def read_description(folder: Path) -> tuple[Config, Vocabulary]:
     config = parse_model_config(read_file(folder / CONFIG), folder / CONFIG)
     _refuse_features(config, vocabulary, folder / CONFIG)
     if config.templates.template_file is not None:
-        vocabulary = replace(vocabulary, templates=_templates(folder, len(vocabulary.labels)))
+        vocabulary = replace(vocabulary, templates=_templates(folder, vocabulary))
     return config, vocabulary
 
 
@@ -201,21 +214,13 @@ def _refuse_features(config: Config, vocabulary: Vocabulary, path: Path) -> None
         )
 
 
-def _templates(folder: Path, num_labels: int) -> TemplateFeatures:
-    """The feature templates of a model with so many labels; InputError for a damaged file."""
-    from safetensors.numpy import load
-
-    path = folder / TEMPLATE_ARRAYS
+def _templates(folder: Path, vocabulary: Vocabulary) -> TemplateFeatures:
+    """The feature templates of a model with these alphabets; InputError for a damaged file."""
+    arrays, path = read_arrays(folder / TEMPLATE_ARRAYS), folder / TEMPLATES
     content = read_file(path)
     try:
-        arrays = load(content)
-    except Exception as error:  # whatever a damaged file makes of a third party's reader
-        raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
-    path = folder / TEMPLATES
-    try:
-        features = TemplateFeatures.from_json(json.loads(read_file(path)), arrays)
-        if features.index.num_labels != num_labels:
-            raise ValueError("its labels are not those of the model")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
+        features = TemplateFeatures.from_json(json.loads(content), arrays)
+        features.check(len(vocabulary.labels), tuple(vocabulary.features))
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as e:
+        raise InputError(f"is damaged: {e or type(e).__name__}", file=path) from e
     return features

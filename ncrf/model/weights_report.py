@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 
 from ncrf.data.template_features import TemplateFeatures
 from ncrf.errors import InputError
-from ncrf.model.folder import WEIGHTS, read_description
+from ncrf.model.folder import WEIGHTS, has, read_arrays, read_description
 
 _TRANSITIONS = "inference.crf.transitions"
 _MOST_COLUMNS = 30  # labels of a table; with more, transitions come as a list
@@ -29,7 +28,7 @@ def weight_lines(model_dir: str | os.PathLike[str], top: int = 10) -> Iterator[s
     """
     folder = Path(model_dir)
     _, vocabulary = read_description(folder)
-    weights, labels = _read(folder / WEIGHTS), vocabulary.labels.strings
+    weights, labels = _read(folder), vocabulary.labels.strings
     if _TRANSITIONS not in weights:
         raise InputError("has no transitions", file=folder / WEIGHTS)
     yield from _transition_lines(weights[_TRANSITIONS], labels)
@@ -37,15 +36,10 @@ def weight_lines(model_dir: str | os.PathLike[str], top: int = 10) -> Iterator[s
         yield from _feature_lines(vocabulary.templates, weights, labels, top)
 
 
-def _read(path: Path) -> Weights:
-    from safetensors.numpy import load
-
-    try:
-        return load(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError("there are no weights", file=path, remedy="train the model") from None
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"is damaged: {error}", file=path) from error
+def _read(folder: Path) -> Weights:
+    if not has(folder, WEIGHTS):
+        raise InputError("there are no weights", file=folder / WEIGHTS, remedy="train the model")
+    return read_arrays(folder / WEIGHTS)
 
 
 def _transition_lines(table: NDArray[Any], labels: tuple[str, ...]) -> Iterator[str]:
