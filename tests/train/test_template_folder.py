@@ -1,4 +1,4 @@
-"""The templates of a model are files of its folder like the others: checked, replaced in one step."""
+"""Templates are files of a model folder like the others: checked, and changed in one step."""
 
 import json
 import os
