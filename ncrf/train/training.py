@@ -283,6 +283,12 @@ def _refuse_changes(config: Config, model_dir: Path, vocabulary: Vocabulary) -> 
                 "the same value, or overwrite=True to start anew",
             )
     if known != vocabulary:
+        if replace(known, templates=None) == replace(vocabulary, templates=None):
+            raise InputError(
+                "resume=True: the templates are not those that training began with",
+                file=config.templates.template_file,
+                remedy="the same lines, or overwrite=True to start anew",
+            )
         raise InputError(
             "resume=True: the corpus is not the one that training began with",
             file=config.files.train_dir,
