@@ -102,6 +102,14 @@ class Labeler(nn.Module):
         pairs = self.pair_scores(batch.attributes)
         return self.inference.loss(self(batch), batch.labels, self.label_mask(batch), pairs)
 
+    def rowwise_gradients(self) -> list[nn.Parameter]:
+        """Let large tables have a sparse gradient, of what a batch uses; which they are.
+
+        For optimizers that can take one.
+        """
+        tables = self.representation.rowwise_gradients()
+        return tables if self.templates is None else tables + self.templates.rowwise_gradients()
+
     @property
     def device(self) -> torch.device:
         """Where the parameters are."""

@@ -6,6 +6,7 @@ import torch
 
 from ncrf.data.attributes import TokenAttributes
 from ncrf.data.feature_index import FeatureIndex
+from ncrf.model import template_scores
 from ncrf.model.corpus_scores import CorpusScorer
 from ncrf.model.template_scores import TemplateScores
 
@@ -136,6 +137,49 @@ def test_pair_scores(values):
     assert np.allclose(scores.detach(), expected)
     scores.square().sum().backward()
     assert (layer.bigram_weights.grad != 0).any()
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("tokens", [4, 60])
+def test_sparse_gradients_are_those_of_dense_ones(values, tokens, monkeypatch):
+    monkeypatch.setattr(template_scores, "_ROWWISE_WEIGHTS", 1)
+    found, index = make_corpus(1, values=values)
+    dense, sparse = TemplateScores(index).double(), TemplateScores(index).double()
+    for weights in dense.parameters():
+        torch.nn.init.normal_(weights, generator=torch.Generator().manual_seed(0))
+    sparse.load_state_dict(dense.state_dict())
+    assert sparse.rowwise_gradients() == [sparse.state_weights, sparse.bigram_weights]
+
+    def cut(of_words):
+        return None if of_words is None else torch.from_numpy(of_words[:tokens]).unsqueeze(0)
+
+    found_by = []
+    for layer in (dense, sparse):
+        scores = [
+            layer(cut(found.unigram), cut(found.unigram_values)),
+            layer.pair_scores(cut(found.bigram), cut(found.bigram_values)),
+        ]
+        generator = torch.Generator().manual_seed(1)
+        d = [torch.randn(s.shape, generator=generator, dtype=s.dtype) for s in scores]
+        sum((x * y).sum() for x, y in zip(scores, d, strict=True)).backward()
+        found_by.append([*scores, *(weights.grad for weights in layer.parameters())])
+    for weights in sparse.parameters():
+        assert weights.grad.is_sparse
+        assert weights.grad._nnz() < len(weights) or tokens == 60
+    for one, other in zip(*found_by, strict=True):
+        assert torch.allclose(one, other.to_dense())
+    with torch.inference_mode():  # labeling takes the ways it always took
+        assert torch.allclose(sparse(cut(found.unigram), cut(found.unigram_values)), found_by[0][0])
+
+
+def test_words_without_attributes_have_a_sparse_gradient_too(monkeypatch):
+    monkeypatch.setattr(template_scores, "_ROWWISE_WEIGHTS", 1)
+    _, index = make_corpus(1)
+    layer = TemplateScores(index)
+    layer.rowwise_gradients()
+    scores = layer(torch.full((1, 2, 3), -1, dtype=torch.int32))
+    scores.sum().backward()
+    assert not scores.any() and layer.state_weights.grad._nnz() == 0
 
 
 def test_a_layer_without_bigram_attributes_has_no_pair_scores():
