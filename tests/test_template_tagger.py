@@ -214,6 +214,27 @@ class TestDecode:
             assert 0 < span.probability <= 1 + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("lines", "keys"),
+    [
+        ("B\n", {"optimizer": "LBFGS"}),
+        ("B00:%x[0,0]\n", {"optimizer": "SGD"}),
+        ("B\n", {"optimizer": "SGD", "word_seq_feature": "LSTM", "hidden_dim": 4}),
+        ("U\n", {"optimizer": "IIS-T"}),
+    ],
+)
+def test_templates_of_one_kind_alone(lines, keys, tmp_path):
+    keys = (
+        classical_keys(tmp_path, iteration=1, **keys)
+        if "hidden_dim" not in keys
+        else (network_keys(tmp_path, iteration=1, **keys))
+    )
+    (tmp_path / "template").write_text(lines)
+    tagger = Tagger.train(keys)
+    (found, _) = Tagger.load(keys["model_dir"]).predict(sentences(), nbest=2)
+    assert len(found.nbest) == 2 and found.labels == tagger.predict(sentences())[0].labels
+
+
 class TestErrors:
     def test_a_column_that_there_is_not(self, tmp_path):
         keys = classical_keys(tmp_path)

@@ -72,7 +72,9 @@ class TemplateScores(nn.Module):
 
         ``values [...,R]`` as in TokenAttributes; None where all are 1.
         """
-        flat = attributes.reshape(-1, max(attributes.shape[-1], 1)).long()
+        if not attributes.shape[-1]:  # there are no U templates
+            return self.state_weights.new_zeros(*attributes.shape[:-1], self.num_labels)
+        flat = attributes.reshape(-1, attributes.shape[-1]).long()
         factors = None if values is None else values.reshape(flat.shape).to(self.state_weights)
         features = (self._state_offsets, self._state_labels, self.num_labels)
         # Few words look up their weights one by one. For many it pays to make a table first.
