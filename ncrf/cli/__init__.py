@@ -27,6 +27,8 @@ ncrf trains and runs neural sequence labelers that a config file describes.
   ncrf weights MODEL [--top N]                      transitions and strongest features of a model
   ncrf learn TEMPLATE TRAIN MODEL [options]         train as CRF++'s crf_learn
   ncrf test -m MODEL [options] FILE ...             label as CRF++'s crf_test
+  ncrf sweep CONFIG ... [--key a,b,c ...]           train all combinations, with several seeds
+  ncrf compare GOLD A B [options]                   is the difference of two systems significant?
   ncrf keys [WORD]                                  the config keys (that have WORD in them)
 """
 
@@ -122,7 +124,7 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in _WITHOUT_HELP and {"-h", "--help"} & set(arguments[1:]):
         print(_DESCRIPTION)
         return 0
-    if arguments[0] in _COMMANDS:
+    if arguments[0] in {**_COMMANDS, **_OF_SWEEPS}:
         return _command(arguments[0])(arguments[1:])
     if arguments[0].startswith("-"):
         return _command("run")(arguments)
@@ -151,7 +153,10 @@ _COMMANDS: dict[str, str] = {
     "learn": "ncrf.cli.crfpp:learn",
     "test": "ncrf.cli.crfpp:test",
     "keys": "ncrf.cli.keys:keys",
+    "sweep": "ncrf.cli.sweep:sweep",
+    "compare": "ncrf.cli.compare:compare",
 }
+_OF_SWEEPS = {"record-test": "ncrf.cli.child:record_test"}  # for the processes that they start
 
 
 _WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
@@ -159,6 +164,6 @@ _WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
 
 def _command(name: str) -> Callable[[list[str]], int]:
     """Import one command; a command line pays for no other."""
-    module, function = _COMMANDS[name].split(":")
+    module, function = {**_COMMANDS, **_OF_SWEEPS}[name].split(":")
     command: Callable[[list[str]], int] = getattr(import_module(module), function)
     return command

@@ -44,9 +44,8 @@ class Run:
     )
     threads: int | None = key(
         None,
-        "How many processor threads to compute with. Unset: all there are, and one for training in "
-        "batches of at most 16 sentences, where more do not help. Batches of 32 or more are "
-        "computed in parts, one for each thread.",
+        "How many processor threads to compute with. Unset: all there are, and one for training a "
+        "CNN over words in batches of at most 16 sentences, where more do not help.",
         interval="[1, 1024]",
     )
     plugins: tuple[str, ...] = key(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ncrf.config import Config
 from ncrf.data.corpora import open_corpus
@@ -15,13 +16,38 @@ from ncrf.evaluate.predicted_files import read_predicted
 from ncrf.evaluate.spans import Score, score_accuracy, score_spans
 
 
+@dataclass(frozen=True)
+class LabelledPair:
+    """The labels of two files of the same sentences, gold and predicted, and gold's scheme."""
+
+    gold: list[Sequence[str]]
+    predicted: list[Sequence[str]]
+    scheme: str
+
+
 def score_files(config: Config, gold: str, predicted: str, *, oracle: bool = False) -> Score:
     """Score ``predicted`` against ``gold``: by spans, or by accuracy where labels mark none.
 
-    The config says how the gold file is read and which ``score_policy`` counts; for the
-    predicted one see `read_predicted`. With ``oracle``, which needs n-best output, the labeling
-    of each sentence that is most like gold is scored; see `best_labeling`. Raises InputError
-    where the words of the two differ, with the line.
+    See `read_pair`; the config's ``score_policy`` counts.
+    """
+    pair = read_pair(config, gold, predicted, oracle=oracle)
+    if pair.scheme == PLAIN:
+        return score_accuracy(pair.gold, pair.predicted)
+    return score_spans(
+        pair.gold,
+        pair.predicted,
+        policy=config.inference.score_policy,
+        scheme=pair.scheme,
+        delimiter=config.corpus.label_delimiter,
+    )
+
+
+def read_pair(config: Config, gold: str, predicted: str, *, oracle: bool = False) -> LabelledPair:
+    """Read a gold file and a predicted one.
+
+    The config says how the gold file is read; for the predicted one see `read_predicted`. With
+    ``oracle``, which needs n-best output, the labeling of each sentence that is most like gold is
+    taken; see `best_labeling`. Raises InputError where the words of the two differ, with the line.
     """
     labels = _GoldLabels(config)
     pairs = paired_sentences(
@@ -40,9 +66,7 @@ def score_files(config: Config, gold: str, predicted: str, *, oracle: bool = Fal
         else theirs[0]
         for ours, theirs in zip(wanted, found, strict=True)
     ]
-    if scheme == PLAIN:
-        return score_accuracy(wanted, chosen)
-    return score_spans(wanted, chosen, policy=policy, scheme=scheme, delimiter=keys.label_delimiter)
+    return LabelledPair(wanted, chosen, scheme)
 
 
 class _GoldLabels:

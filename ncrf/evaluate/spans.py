@@ -161,6 +161,18 @@ class SpanReader:
         good &= strangers[found.start] == strangers[found.end]
         return SpanArrays(*(array[good] for array in found))
 
+    def compare(
+        self, gold: Ints, predicted: Ints, offsets: Ints
+    ) -> tuple[SpanArrays, SpanArrays, Bools]:
+        """The spans of both, and which of the predicted ones are correct; see `read`."""
+        if gold.shape != predicted.shape:
+            raise ValueError(f"{len(gold)} gold labels and {len(predicted)} predicted ones")
+        wanted, found = self.read(gold, offsets), self.read(predicted, offsets)
+        end_at, type_at = np.zeros_like(gold), np.full_like(gold, -1)
+        end_at[wanted.start], type_at[wanted.start] = wanted.end, wanted.type
+        right = (end_at[found.start] == found.end) & (type_at[found.start] == found.type)
+        return wanted, found, np.asarray(right)
+
     def _check(self, ids: Ints, offsets: Ints) -> None:
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(ids):
             raise ValueError(f"offsets do not run from 0 to the number of tokens, {len(ids)}")
@@ -187,13 +199,7 @@ class SpanScorer:
 
     def score(self, gold: Ints, predicted: Ints, offsets: Ints) -> Score:
         """The score of ``predicted`` ``[tokens]``; for ``offsets`` see `SpanReader.read`."""
-        if gold.shape != predicted.shape:
-            raise ValueError(f"{len(gold)} gold labels and {len(predicted)} predicted ones")
-        wanted = self._reader.read(gold, offsets)
-        found = self._reader.read(predicted, offsets)
-        end_at, type_at = np.zeros_like(gold), np.full_like(gold, -1)
-        end_at[wanted.start], type_at[wanted.start] = wanted.end, wanted.type
-        right = (end_at[found.start] == found.end) & (type_at[found.start] == found.type)
+        wanted, found, right = self._reader.compare(gold, predicted, offsets)
         score = Score(
             kind="spans",
             gold=len(wanted.type),
@@ -222,7 +228,7 @@ def score_spans(
     policy alone and is detected from gold where it is not given. Raises `InputError` where
     gold and predicted differ in number or length.
     """
-    flat = _flatten(gold, predicted)
+    flat = flatten(gold, predicted)
     if policy == "strict" and scheme is None:
         edges = flat.offsets.tolist()
         names = np.array(flat.labels, dtype=object)[flat.gold].tolist()
@@ -236,7 +242,7 @@ def score_accuracy(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[s
 
     Raises `InputError` where gold and predicted differ in number or length.
     """
-    flat = _flatten(gold, predicted)
+    flat = flatten(gold, predicted)
     return score_label_ids(flat.labels, flat.gold, flat.predicted, sentences=len(flat.offsets) - 1)
 
 
@@ -274,14 +280,17 @@ def _warn_of_nothing(score: Score) -> None:
         logger.warning("the gold labels hold no spans; precision, recall and F1 are 0")
 
 
-class _Flat(NamedTuple):
+class FlatLabels(NamedTuple):
+    """Sentences of labels laid end to end: ids of ``labels``, and where sentences begin."""
+
     labels: list[str]
     gold: Ints
     predicted: Ints
     offsets: Ints
 
 
-def _flatten(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> _Flat:
+def flatten(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> FlatLabels:
+    """Gold and predicted labels as ids; InputError where they differ in number or length."""
     number = StringTable()
     wanted: list[int] = []
     found: list[int] = []
@@ -296,7 +305,7 @@ def _flatten(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) 
         found.extend(map(number.__getitem__, theirs))
         offsets.append(len(wanted))
     arrays = (np.array(values, dtype=np.int64) for values in (wanted, found, offsets))
-    return _Flat(list(number), *arrays)
+    return FlatLabels(list(number), *arrays)
 
 
 def _in_step(

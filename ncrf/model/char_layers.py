@@ -17,9 +17,14 @@ from ncrf.model.registry import Registry
 
 
 class CharLayer(nn.Module):
-    """What every character layer is: a module that knows the width of its vectors."""
+    """What every character layer is: a module that knows the width of its vectors.
+
+    A layer that draws no random numbers, and keeps nothing of what it sees, is ``repeatable``: its
+    words may be computed in any order, and in several threads.
+    """
 
     output_size: int
+    repeatable = False
 
 
 CHAR_LAYERS: Registry[CharLayer] = Registry("char_seq_feature")
@@ -28,6 +33,8 @@ CHAR_LAYERS: Registry[CharLayer] = Registry("char_seq_feature")
 @CHAR_LAYERS.register("CNN")
 class CharCNN(CharLayer):
     """Convolution of width 3 and the maximum over the word, as in NCRF++."""
+
+    repeatable = True
 
     def __init__(self, keys: Chars, input_size: int) -> None:
         super().__init__()

@@ -89,8 +89,7 @@ class ModelDescription:
 
     def best(self) -> dict[str, Any] | None:
         """The epoch whose weights were kept: the last one that was best, or the last of all."""
-        best = [epoch for epoch in self.history if epoch.get("dev") and epoch.get("best")]
-        return next(reversed(best or self.history), None)
+        return kept_epoch(self.history) if self.history else None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of one tensor, None if the model has no such."""
@@ -163,6 +162,12 @@ def tensor_shapes(path: Path) -> Shapes:
         raise InputError(f"is damaged: {error}", file=path) from error
 
 
+def kept_epoch(history: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of at least one epoch, the one whose weights were kept: the last best, or the last of all."""
+    best = [epoch for epoch in history if epoch.get("dev") and epoch.get("best")]
+    return (best or history)[-1]
+
+
 def read_history(path: Path) -> list[dict[str, Any]]:
     """The epochs of ``history.jsonl``; none if there is no such file (a model that was saved)."""
     epochs = []
@@ -170,9 +175,9 @@ def read_history(path: Path) -> list[dict[str, Any]]:
         try:
             epoch = json.loads(line)
             epoch["epoch"] = int(epoch["epoch"])
-            dev = epoch.get("dev")
-            if dev and not all(0 <= dev[name] <= 1 for name in SCORES):
-                raise ValueError("a score out of range")
+            for scores in filter(None, (epoch.get("dev"), epoch.get("test"))):
+                if not all(0 <= scores[name] <= 1 for name in SCORES):
+                    raise ValueError("a score out of range")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError("is damaged: no epoch", file=path, line=number) from error
         epochs.append(epoch)

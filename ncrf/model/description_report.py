@@ -141,17 +141,22 @@ def _scores(model: ModelDescription) -> list[Row]:
     of = f"{epochs}" if epochs == planned else f"{epochs} (iteration={planned})"
     dev = best.get("dev")
     if not dev:
-        return [("epochs", of), ("scores", "there was no dev corpus: the last epoch was kept")]
-    score = f"accuracy {_percent(dev['accuracy'])}"
+        texts = ["there was no dev corpus: the last epoch was kept"]
+        texts += [f"{_rates(best['test'])} on test"] if best.get("test") else []
+        return [("epochs", of), *_under("scores", texts)]
+    texts = [f"best in epoch {best['epoch']}: {_rates(dev)} on dev"]
+    if best.get("test"):
+        texts.append(f"{_rates(best['test'])} on test")
+    return [("epochs", of), *_under("scores", texts)]
+
+
+def _rates(scores: dict[str, float]) -> str:
+    accuracy = f"accuracy {_percent(scores['accuracy'])}"
     # Of plain labels precision, recall and F1 are all the accuracy.
-    if not dev["precision"] == dev["recall"] == dev["f1"] == dev["accuracy"]:
-        rates = ", ".join(_rate(dev, name) for name in ("precision", "recall"))
-        score = f"F1 {_percent(dev['f1'])} ({rates}), {score}"
-    return [("epochs", of), ("scores", f"best in epoch {best['epoch']}: {score} on dev")]
-
-
-def _rate(dev: dict[str, float], name: str) -> str:
-    return f"{name} {_percent(dev[name])}"
+    if scores["precision"] == scores["recall"] == scores["f1"] == scores["accuracy"]:
+        return accuracy
+    rates = ", ".join(f"{name} {_percent(scores[name])}" for name in ("precision", "recall"))
+    return f"F1 {_percent(scores['f1'])} ({rates}), {accuracy}"
 
 
 def _percent(share: float) -> str:

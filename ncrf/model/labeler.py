@@ -16,7 +16,12 @@ from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
 from ncrf.model.representation import InputSizes, WordRepresentation
 from ncrf.model.template_scores import TemplateScores
-from ncrf.model.word_layers import WORD_LAYERS, WordLayer, masked_maximum
+from ncrf.model.word_layers import (
+    WORD_LAYERS,
+    RecurrentWordLayer,
+    WordLayer,
+    masked_maximum,
+)
 
 _NUMBER = 4  # bytes of a weight
 
@@ -109,6 +114,11 @@ class Labeler(nn.Module):
         """
         tables = self.representation.rowwise_gradients()
         return tables if self.templates is None else tables + self.templates.rowwise_gradients()
+
+    @property
+    def runs_side_by_side(self) -> bool:
+        """Whether most of the work is in layers whose parts threads can share."""
+        return self.word_layer is None or isinstance(self.word_layer, RecurrentWordLayer)
 
     @property
     def device(self) -> torch.device:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ncrf.model.side_by_side import Part, side_by_side, thread_count
+
+_FEWEST = 16  # rows for a thread: with fewer, a thread costs more than it saves
+_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"LSTM": nn.LSTM, "GRU": nn.GRU}
 
 
@@ -53,22 +61,35 @@ class Recurrent(nn.Module):
         reverse = reversed_places(lengths, states.shape[1])
         last_place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, self.rnn.hidden_size)
         for layer in layers:
-            forward_states = self._one_way(states, layer, "")
-            last = forward_states.gather(1, last_place).squeeze(1)
-            if not self.rnn.bidirectional:
-                states = forward_states
-                continue
-            backward_states = self._one_way(take_places(states, reverse), layer, "_reverse")
-            last = torch.cat([last, backward_states.gather(1, last_place).squeeze(1)], dim=1)
-            states = torch.cat([forward_states, take_places(backward_states, reverse)], dim=2)
+            inputs = [states]
+            if self.rnn.bidirectional:
+                inputs.append(take_places(states, reverse))
+            states, *backward = self._directions(inputs, layer)
+            last = states.gather(1, last_place).squeeze(1)
+            for backward_states in backward:
+                last = torch.cat([last, backward_states.gather(1, last_place).squeeze(1)], dim=1)
+                states = torch.cat([states, take_places(backward_states, reverse)], dim=2)
         return states, last
 
-    def _one_way(self, inputs: Tensor, layer: int, suffix: str) -> Tensor:
-        """One direction of one layer over the padded rows, ``[B,L,D]`` to ``[B,L,H]``."""
-        names = (
-            f"{name}_l{layer}{suffix}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        weights = [getattr(self.rnn, name) for name in names]
+    def _directions(self, inputs: Sequence[Tensor], layer: int) -> list[Tensor]:
+        """The directions of one layer, each over rows of its own, ``[B,L,D]`` to ``[B,L,H]``.
+
+        Threads share directions and, where there are more threads, rows.
+        """
+        rows = len(inputs[0])
+        shares = max(1, min(thread_count() // len(inputs), rows // _FEWEST))
+        parts = []
+        for words, suffix in zip(inputs, ("", "_reverse"), strict=False):
+            weights = [getattr(self.rnn, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
+            run = partial(self._one_way, weights=weights)
+            parts += [Part(run, [share], weights) for share in words.chunk(shares)]
+        states = side_by_side(parts)
+        if shares == 1:
+            return list(states)
+        each = len(parts) // len(inputs)
+        return [torch.cat(states[first : first + each]) for first in range(0, len(parts), each)]
+
+    def _one_way(self, inputs: Tensor, weights: list[Tensor]) -> Tensor:
         zero = inputs.new_zeros(1, inputs.shape[0], self.rnn.hidden_size)
         options = (weights, True, 1, 0.0, self.training, False, True)
         if self.rnn.mode == "LSTM":
@@ -96,5 +117,20 @@ def reversed_places(lengths: Tensor, longest: int) -> Tensor:
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """``rows [B,L,D]`` with their positions permuted by ``places [B*L]``."""
-    return rows.flatten(0, 1).index_select(0, places).view_as(rows)
+    """``rows [B,L,D]`` with their positions swapped as ``places [B*L]`` of reversed_places says."""
+    swapped: Tensor = _Swapped.apply(rows, places)  # type: ignore[no-untyped-call]
+    return swapped
+
+
+class _Swapped(torch.autograd.Function):
+    """A permutation that is its own inverse, so its gradient is the same swap, not a sum."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        return rows.flatten(0, 1).index_select(0, places).view_as(rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return take_places(grad, places), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,14 @@ from ncrf.data.batch import Batch, WordTypes
 from ncrf.errors import ConfigError
 from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
 from ncrf.model.dropout import Dropout
+from ncrf.model.side_by_side import Part, side_by_side
 
 _ROWWISE_ROWS = 1000  # from this size on, a table's gradient is kept for the rows in use only
 _MAX_CHARACTERS = 1 << 17  # padded characters that go through the character layer at a time
+_FEW_CHARACTERS = (
+    1 << 12
+)  # padded characters; from here on words of similar length are put together
+_LENGTHS = 4  # so many groups of words of similar length
 
 
 @dataclass(frozen=True)
@@ -126,21 +132,47 @@ class WordRepresentation(nn.Module):
         return torch.cat(parts, dim=1) if parts else None
 
     def _character_vectors(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """Characters ``[U,W]`` to vectors ``[U,H]``; very long words do not pad short ones."""
-        assert self.char_embedding is not None and self.char_layer is not None
-        if characters.numel() <= _MAX_CHARACTERS:
-            embedded = self.dropout(self.char_embedding(characters))
-            vectors: Tensor = self.char_layer(embedded, lengths)
+        """Characters ``[U,W]`` to vectors ``[U,H]``; long words do not pad short ones."""
+        layer = self.char_layer
+        assert self.char_embedding is not None and layer is not None
+        if characters.numel() <= (_FEW_CHARACTERS if layer.repeatable else _MAX_CHARACTERS):
+            vectors: Tensor = layer(self.dropout(self.char_embedding(characters)), lengths)
             return vectors
         order = torch.argsort(lengths, descending=True, stable=True)
-        done, start = [], 0
-        while start < len(order):
-            longest = int(lengths[order[start]])
-            rows = order[start : start + max(1, _MAX_CHARACTERS // longest)]
-            embedded = self.dropout(self.char_embedding(characters[rows, :longest]))
-            done.append(self.char_layer(embedded, lengths[rows]))
-            start += len(rows)
+        groups = list(_alike(order, lengths[order].tolist()))
+        shorter = [(characters[rows, : int(lengths[rows[0]])], lengths[rows]) for rows in groups]
+        if layer.repeatable and characters.device.type == "cpu":
+            weights = [self.char_embedding.weight, *layer.parameters()]
+            done = side_by_side([Part(self._repeatable(*group), [], weights) for group in shorter])
+        else:
+            done = tuple(
+                layer(self.dropout(self.char_embedding(ids)), counts) for ids, counts in shorter
+            )
         return torch.cat(done)[torch.argsort(order)]
+
+    def _repeatable(self, characters: Tensor, lengths: Tensor) -> Callable[[], Tensor]:
+        """A group's vectors, still to be computed; what is random in them is drawn now."""
+        table, layer = self.char_embedding, self.char_layer
+        assert table is not None and layer is not None
+        shape = (*characters.shape, table.embedding_dim)
+        mask = self.dropout.mask(shape, table.weight.dtype)
+
+        def compute() -> Tensor:
+            embedded = table(characters)
+            vectors: Tensor = layer(embedded if mask is None else embedded * mask, lengths)
+            return vectors
+
+        return compute
+
+
+def _alike(order: Tensor, lengths: Sequence[int]) -> Iterator[Tensor]:
+    """Words of a similar number of characters together, given longest first with their lengths."""
+    fewest = -(-len(lengths) // _LENGTHS)
+    start = 0
+    while start < len(lengths):
+        rows = order[start : start + min(fewest, max(1, _MAX_CHARACTERS // lengths[start]))]
+        yield rows
+        start += len(rows)
 
 
 def _embedding(rows: int, width: int) -> nn.Embedding:

@@ -214,5 +214,18 @@ def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
     update(folder, {HISTORY: _lines(history)})
 
 
+def record_test(folder: Path, scores: Mapping[str, float]) -> None:
+    """Note the score of the test corpus in ``history.jsonl``, with the epoch that was kept.
+
+    That is the last one that was best, which without a dev corpus is the last of all.
+    """
+    history = [json.loads(line) for line in read_file(folder / HISTORY).splitlines()]
+    kept = [entry for entry in history if entry["best"]] or history
+    for entry in history:
+        entry.pop("test", None)
+    kept[-1]["test"] = dict(scores)
+    write_history(folder, history)
+
+
 def _lines(history: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(epoch) + "\n" for epoch in history).encode("ascii")

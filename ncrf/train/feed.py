@@ -22,7 +22,6 @@ from ncrf.errors import InputError
 logger = logging.getLogger(__name__)
 
 _AHEAD = 4  # steps that are ready before they are needed
-_FEWEST = 16  # sentences of a part: with fewer, a thread costs more than it saves
 _END = object()
 _STOP_CHECK = 0.1  # seconds between two looks at whether somebody still reads
 
@@ -42,8 +41,7 @@ class Feed:
     """Makes the steps of any epoch: what is random follows from seed, epoch and step alone.
 
     ``rows`` names the sentences of ``dataset`` to train on; ``possible`` and ``replacement`` are
-    those of make_batch. A step whose padded size exceeds ``max_tokens`` comes in pieces, and one of
-    many sentences in ``workers`` parts that are alike.
+    those of make_batch. A step whose padded size exceeds ``max_tokens`` comes in pieces.
     """
 
     dataset: Dataset
@@ -53,7 +51,6 @@ class Feed:
     max_tokens: int
     max_word_length: int
     seed: int
-    workers: int = 1
     possible: NDArray[np.bool_] | None = None
     replacement: UnknownReplacement | None = None
 
@@ -75,13 +72,6 @@ class Feed:
             yield Step(rows, [self._batch(part, rng, device) for part in self._pieces(rows)])
 
     def _pieces(self, rows: IntArray) -> list[IntArray]:
-        parts = [rows]
-        if self.workers > 1 and len(rows) >= self.workers * _FEWEST:
-            order = rows[np.argsort(-self._lengths[rows], kind="stable")]
-            parts = [order[first :: self.workers] for first in range(self.workers)]
-        return [piece for part in parts for piece in self._within_bounds(part)]
-
-    def _within_bounds(self, rows: IntArray) -> list[IntArray]:
         if int(self._lengths[rows].max()) * len(rows) <= self.max_tokens:
             return [rows]
         return list(pieces(rows, self._lengths, self.max_tokens))

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +23,11 @@ from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, history_scores
-from ncrf.model import folder
+from ncrf.model import folder, side_by_side
 from ncrf.model.labeler import Labeler
 from ncrf.train import checkpoint
 from ncrf.train.feed import Feed, Step, ahead, usable_sentences
-from ncrf.train.gradients import Gradients
+from ncrf.train.gradients import gradient
 from ncrf.train.interrupt import Interrupt
 from ncrf.train.optimizers import LearningRate, Updates
 from ncrf.train.progress import Progress, header, history_row, watch_entities, watch_loss
@@ -55,9 +55,9 @@ class Trainer:
         evaluate: Callable[[], Score] | None,
         *,
         partial_labels: bool = False,
-        workers: int = 1,
+        threads: int = 1,
     ) -> None:
-        """``workers`` threads share a step, where its batches may be parted."""
+        """``threads`` threads share what layers compute side by side."""
         self.labeler = labeler
         self.train_set = train
         self.config = config
@@ -72,7 +72,6 @@ class Trainer:
             max_tokens=config.training.max_batch_tokens,
             max_word_length=config.corpus.max_word_length,
             seed=config.run.seed,
-            workers=workers,
             possible=possible_labels(train.label_strings, vocabulary.labels)
             if partial_labels
             else None,
@@ -81,7 +80,7 @@ class Trainer:
         lengths = train.lengths[self._rows] if not labeler.classify else np.ones(len(self._rows))
         self._guessing = float(lengths.mean()) * math.log(max(2, len(vocabulary.labels)))
         self._updates = Updates(labeler, config.training)
-        self._gradients = Gradients(labeler, amp=config.training.amp != "none", workers=workers)
+        self._threads = threads
         self._rate = LearningRate(config.training)
         self._saved = time.monotonic()
         self._unread: list[tuple[Tensor, Tensor, Step, int]] = []
@@ -97,7 +96,7 @@ class Trainer:
         """Train all epochs; ends with the best weights in the labeler and the folder."""
         keys = self.config.training
         logger.info(header())
-        with Interrupt() as interrupt, closing(self._gradients):
+        with Interrupt() as interrupt, side_by_side.threads(self._threads):
             while self.progress.epoch < keys.iteration and not self._out_of_patience():
                 self._epoch(interrupt)
         checkpoint.publish(
@@ -197,12 +196,13 @@ class Trainer:
         self._updates.zero_grad()
         scale = 1.0 / len(step.rows) if keys.ave_batch_loss else 1.0
 
-        def failed(error: Exception, batch: Batch) -> Exception:
+        def failed(error: ValueError, batch: Batch) -> Exception:
             if not isinstance(error, RowError):
                 return error
             return self._row_failed(error, step, batch.index, number)
 
-        total = self._gradients.compute(step.batches, scale, failed)
+        amp = keys.amp != "none"
+        total = gradient(self.labeler, step.batches, scale=scale, amp=amp, failed=failed)
         norm = self._updates.step(rate)
         self._unread.append((total, norm, step, number))
         if total.device.type == "cpu" or len(self._unread) >= _UNREAD_STEPS:

@@ -68,19 +68,19 @@ class Updates:
             self._rows = labeler.rowwise_gradients()
         chosen = {id(table) for table in self._rows}
         self._dense = [weights for weights in trainable if id(weights) not in chosen]
+        self._plain = name == "sgd" and keys.momentum == 0
         self._optimizers: list[torch.optim.Optimizer] = []
-        if self._dense:
+        if self._dense and not self._plain:
             self._optimizers.append(_OPTIMIZERS[name](self._dense, keys))
-        if self._rows:
-            by_row = torch.optim.SGD if name == "sgd" else RowAdagrad
-            self._optimizers.append(by_row(self._rows, lr=keys.learning_rate))
+        if self._rows and not self._plain:
+            self._optimizers.append(RowAdagrad(self._rows, lr=keys.learning_rate))
         lazily = name == "sgd" and keys.l2 > 0
         self._decays = [RowDecay(table) for table in self._rows] if lazily else []
 
     def zero_grad(self) -> None:
         """Forget the gradient."""
-        for optimizer in self._optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        for weights in (*self._dense, *self._rows):
+            weights.grad = None
 
     def step(self, rate: float) -> Tensor:
         """Move the weights along the gradient; returns its norm, ``[]``, before clipping.
@@ -92,11 +92,27 @@ class Updates:
             return norm
         for decay in self._decays:
             decay.apply(rate * self._keys.l2)
+        if self._plain:
+            self._descend(rate)
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
         return norm
+
+    @torch.no_grad()
+    def _descend(self, rate: float) -> None:
+        """The step of SGD without momentum; torch's own spends more time on itself than on it."""
+        pairs = [(weights, weights.grad) for weights in self._dense if weights.grad is not None]
+        if pairs:
+            moved, grads = [weights.data for weights, _ in pairs], [grad for _, grad in pairs]
+            if self._keys.l2 > 0:
+                torch._foreach_add_(grads, moved, alpha=self._keys.l2)
+            torch._foreach_add_(moved, grads, alpha=-rate)
+        for table in self._rows:
+            if table.grad is not None:
+                rows, values = table.grad._indices()[0], table.grad._values()
+                table.index_add_(0, rows, values, alpha=-rate)
 
     def _clip(self) -> Tensor:
         """The norm of the gradient, which is scaled down to ``clip`` if that is set."""

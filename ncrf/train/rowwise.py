@@ -12,13 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_UNSEEN = 2.0**-25  # a decay so small leaves a float32 as it is
+_MANY = 64  # steps: if so many decay less than that, all rows are settled once in so many or more
+
 
 class RowDecay:
     """Lets every row of a table shrink by all that was decided, whenever it was last looked at.
 
     SGD multiplies all weights by 1 - rate · l2 in every step. A row that is not in use need not be
     multiplied at once: the logarithms of the factors are added up, and a row takes what it has
-    missed when the gradient next touches it, or when all rows are settled.
+    missed when the gradient next touches it, or when all rows are settled. What float32 would not
+    see is left to the next time.
     """
 
     def __init__(self, table: nn.Parameter) -> None:
@@ -28,8 +32,13 @@ class RowDecay:
 
     @torch.no_grad()
     def apply(self, decay: float) -> None:
-        """Decide a step's ``decay``; the rows with a gradient take all that they have missed."""
+        """Decide a step's ``decay``; rows with a gradient, or all, take what they have missed."""
         self._sum += math.log1p(-decay)
+        if -self._sum < _UNSEEN:
+            return
+        if _MANY * decay < _UNSEEN:
+            self.settle()
+            return
         grad = self._table.grad
         if grad is None:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,12 +23,12 @@ from ncrf.data.templates import read_templates
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
-from ncrf.evaluate import Score, report_lines
+from ncrf.evaluate import Score, history_scores, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.train import checkpoint, folder_lock, warm_start
 from ncrf.train.corpus_training import CorpusTrainer
-from ncrf.train.gradients import may_be_shared
+from ncrf.train.machine import training_threads
 from ncrf.train.minibatch import Trainer
 
 logger = logging.getLogger(__name__)
@@ -39,7 +38,6 @@ _FREE_GROUPS = ("run", "files", "decoding")
 # Trainings in several threads run one after another: torch's random state is the process's own.
 _ONE_TRAINING = threading.Lock()
 _NAMED = 10  # labels that a warning names
-_SMALL_BATCH = 16  # sentences; below it a second thread costs as much as it gives
 
 
 def train_model(config: Config) -> Predictor:
@@ -73,7 +71,9 @@ def _train(config: Config, train_dir: str, model_dir: Path) -> Predictor:
     if dev is None:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
-        _log_score("test", predictor.score(test))
+        score = predictor.score(test)
+        _log_score("test", score)
+        checkpoint.record_test(model_dir, history_scores(score))
     new_words = vectors.new_words if config.words.vectors_in_model else None
     checkpoint.finish(model_dir, None if new_words is None else new_words.stored())
     return predictor
@@ -197,11 +197,11 @@ def _epoch_trainer(
     predictor: Predictor, read: _Read, model_dir: Path, evaluate: Callable[[], Score] | None
 ) -> Trainer:
     """Training by minibatches."""
-    workers = 1
-    if may_be_shared(predictor.labeler):
-        # Threads that compute parts of a step keep the cores busier than torch's, which share out
+    threads = 1
+    if predictor.labeler.device.type == "cpu" and predictor.labeler.runs_side_by_side:
+        # Threads that compute parts of a layer keep the cores busier than torch's, which share out
         # single operations, and do not wait for each other where another program wants a core.
-        workers = torch.get_num_threads()
+        threads = training_threads(predictor.config)
         torch.set_num_threads(1)
     return Trainer(
         predictor.labeler,
@@ -211,7 +211,7 @@ def _epoch_trainer(
         read.vocabulary,
         evaluate,
         partial_labels=read.partial,
-        workers=workers,
+        threads=threads,
     )
 
 
@@ -231,9 +231,7 @@ def _refuse_missing_features(config: Config, corpus: InternedCorpus) -> None:
 def _threads(config: Config) -> Iterator[None]:
     """Compute with the number of threads that the config asks for, or that suits its batches."""
     before = torch.get_num_threads()
-    few = config.training.batch_size <= _SMALL_BATCH
-    few &= config.training.optimizer not in WHOLE_CORPUS
-    torch.set_num_threads(config.run.threads or (1 if few else len(os.sched_getaffinity(0))))
+    torch.set_num_threads(training_threads(config))
     try:
         yield
     finally:

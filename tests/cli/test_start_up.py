@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ncrf.cli.run import _imports
+from ncrf.cli.run import imports
 from tests.conftest import ROOT, SAMPLE
 
 PROGRAM = """
@@ -29,6 +29,8 @@ COMMANDS = [
     *((["run", "--help"], 0), (["train", "--help"], 0), (["decode", "--help"], 0)),
     *((["evaluate", "--help"], 0), (["convert", "--help"], 0), (["check", "--help"], 0)),
     *((["info", "--help"], 0), (["keys", "--help"], 0)),
+    *((["sweep", "--help"], 0), (["compare", "--help"], 0)),
+    *((["sweep"], 2), (["sweep", "no/such.config"], 2), (["sweep", "a", "--jobs", "none"], 2)),
     (["learn"], 2),
     (["train", "no/such.config"], 2),
     (["train", str(ROOT / "README.md")], 2),
@@ -76,7 +78,7 @@ def test_imports_leave_the_garbage_collection_as_it_was():
     for enabled in (True, False):
         (gc.enable if enabled else gc.disable)()
         try:
-            with _imports():
+            with imports():
                 assert not gc.isenabled()
             assert gc.isenabled() == enabled
         finally:

@@ -78,6 +78,12 @@ def test_the_tutorial_shows_what_is_printed(tmp_path):
     run_page("tutorial", tmp_path)
 
 
+@pytest.mark.slow
+def test_the_sweeps_page_shows_what_is_printed(tmp_path):
+    prepare(tmp_path)
+    run_page("sweeps", tmp_path)
+
+
 def test_the_layer_of_the_extending_page_trains(tmp_path):
     """In a process of its own: a plugin adds keys and layers to those of the process."""
     prepare(tmp_path, sentences=30)

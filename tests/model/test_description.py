@@ -219,6 +219,19 @@ def test_a_plain_model_has_an_accuracy(handmade):
     assert "  scores        best in epoch 1: accuracy 50.00 on dev" in lines
 
 
+@pytest.mark.parametrize("with_dev", [True, False])
+def test_the_test_score_is_told(handmade, with_dev):
+    scores = {"precision": 0.6, "recall": 0.4, "f1": 0.48, "accuracy": 0.9}
+    dev = scores if with_dev else None
+    epoch = {"epoch": 1, "dev": dev, "best": True, "test": scores}
+    (handmade / "history.jsonl").write_text(json.dumps(epoch))
+    told = "F1 48.00 (precision 60.00, recall 40.00), accuracy 90.00 on test"
+    assert f"                {told}" in description_lines(describe(handmade))
+    (handmade / "history.jsonl").write_text(json.dumps({**epoch, "test": {"f1": 2}}))
+    with pytest.raises(InputError, match="is damaged"):
+        describe(handmade)
+
+
 CHARACTERS = {"representation.char_embedding.weight": (3, 8)}
 
 

@@ -67,7 +67,7 @@ class Plain(nn.Module):
         return (torch.logsumexp(total + self.end, 1) - score - self.end[last]).sum()
 
 
-@pytest.mark.parametrize(("batch_size", "threads"), [(10, 1), (40, 2)])
+@pytest.mark.parametrize(("batch_size", "threads"), [(10, 1), (40, 2), (40, 5)])
 def test_the_losses_of_the_first_batches(tmp_path, monkeypatch, batch_size, threads):
     """In float64, where rounding cannot grow into a difference that hides one of substance."""
     found = []
@@ -91,7 +91,8 @@ def test_the_losses_of_the_first_batches(tmp_path, monkeypatch, batch_size, thre
 
     monkeypatch.setattr(Trainer, "run", run)
     monkeypatch.setattr("ncrf.model.representation._ROWWISE_ROWS", 10)
-    monkeypatch.setattr("ncrf.train.feed._FEWEST", 8)
+    monkeypatch.setattr("ncrf.model.recurrent._FEWEST", 8)
+    monkeypatch.setattr("ncrf.model.representation._FEW_CHARACTERS", 256)
     keys = {"dropout": 0, "bucket": False, "l2": 0, "unk_singleton": 0.1}
     sizes = {"train_dir": str(SAMPLE / "train.bioes"), "batch_size": batch_size, "threads": threads}
     with pytest.raises(KeyboardInterrupt):

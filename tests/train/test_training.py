@@ -9,6 +9,7 @@ import torch
 
 from ncrf import Tagger, load_config
 from ncrf.errors import InputError, NcrfError
+from ncrf.evaluate import history_scores
 from ncrf.model.folder import read_tensors
 from ncrf.train import checkpoint
 from ncrf.train.minibatch import Trainer
@@ -51,6 +52,17 @@ def test_history_has_the_fields_of_the_contract(trained):
         assert set(entry["dev"]) == {"precision", "recall", "f1", "accuracy"}
         assert entry["epoch"] == number
         assert entry["learning_rate"] > 0
+
+
+@pytest.mark.parametrize("dev", [True, False])
+def test_the_test_score_stands_with_the_epoch_that_was_kept(tmp_path, dev):
+    keys = small_keys(tmp_path / "m", test_dir=str(SAMPLE / "train.bioes"), optimizer="Adam")
+    tagger = Tagger.train(keys | ({} if dev else {"dev_dir": None}), learning_rate=0.01)
+    entries = history(tmp_path / "m")
+    kept = [entry for entry in entries if entry["best"]][-1]
+    assert [entry for entry in entries if "test" in entry] == [kept]
+    score = tagger.evaluate(SAMPLE / "train.bioes")
+    assert kept["test"] == history_scores(score) and score.accuracy > 0.5
 
 
 def test_the_model_folder_holds_what_it_should(trained):
