@@ -1,6 +1,7 @@
 """ncrf: neural sequence labeling that a config file drives, with an exact CRF.
 
-The public names: Tagger trains, loads and uses a model; load_config reads a config file.
+The public names: Tagger trains, loads and uses a model; load_config reads a config file; FeatureCRF
+is the textbook CRF over sequences of integers.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ncrf.config import Config, load_config
+    from ncrf.feature_crf import FeatureCRF
     from ncrf.tagger import Tagger
 
     __version__: str
 
-__all__ = ["Config", "Tagger", "__version__", "load_config"]
+__all__ = ["Config", "FeatureCRF", "Tagger", "__version__", "load_config"]
 
-_PLACES = {"Config": "ncrf.config", "load_config": "ncrf.config", "Tagger": "ncrf.tagger"}
+_PLACES = {
+    "Config": "ncrf.config",
+    "FeatureCRF": "ncrf.feature_crf",
+    "Tagger": "ncrf.tagger",
+    "load_config": "ncrf.config",
+}
 
 
 def __getattr__(name: str) -> Any:

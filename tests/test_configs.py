@@ -30,7 +30,7 @@ def in_the_project(monkeypatch):
 
 
 def test_there_is_one_config_a_task():
-    tasks = ("demo", "ner", "pos", "segmentation", "features", "classification")
+    tasks = ("demo", "ner", "pos", "segmentation", "features", "classification", "templates")
     assert {f"{task}.{status}.config" for task in tasks for status in ("train", "decode")} <= set(
         NAMES
     )

@@ -14,6 +14,8 @@ FLOORS = {
     "decode": 4,
     "train": 5,
     "view": 5,
+    "feature_crf": 6,
+    "sklearn": 6,
     "tagger": 6,
     "cli": 7,
 }

@@ -44,6 +44,7 @@ KNOWN_READERS = {
     "json.load",
     "json.loads",
     "safetensors.torch.load",
+    "safetensors.numpy.load",
     "safetensors.safe_open",
     "ncrf.model.pretrained.load",
     "ncrf.config.load_config",

@@ -19,7 +19,7 @@ SENTENCES = [["Anna", "met", "Bo", "in", "Oslo"], ["Reading"], [], ["the", "end"
 
 def test_public_names():
     assert ncrf.Tagger is Tagger
-    assert set(ncrf.__all__) == {"Config", "Tagger", "__version__", "load_config"}
+    assert set(ncrf.__all__) == {"Config", "FeatureCRF", "Tagger", "__version__", "load_config"}
     with pytest.raises(AttributeError):
         _ = ncrf.Taggre
 

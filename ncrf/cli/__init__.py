@@ -25,6 +25,9 @@ ncrf trains and runs neural sequence labelers that a config file describes.
   ncrf convert --to SCHEME IN OUT [options]         a corpus in another label scheme
   ncrf check FILE ... [options]                     what corpora hold, and what is odd in them
   ncrf info MODEL                                   layers, sizes, labels, scores of a model
+  ncrf weights MODEL [--top N]                      transitions and strongest features of a model
+  ncrf learn TEMPLATE TRAIN MODEL [options]         train as CRF++'s crf_learn
+  ncrf test -m MODEL [options] FILE ...             label as CRF++'s crf_test
   ncrf sweep CONFIG ... [--key a,b,c ...]           train all combinations, with several seeds
   ncrf compare GOLD A B [options]                   is the difference of two systems significant?
   ncrf keys [WORD]                                  the config keys (that have WORD in them)
@@ -148,6 +151,9 @@ _COMMANDS: dict[str, str] = {
     "convert": "ncrf.cli.convert:convert",
     "check": "ncrf.cli.check:check",
     "info": "ncrf.cli.info:info",
+    "weights": "ncrf.cli.weights:weights",
+    "learn": "ncrf.cli.crfpp:learn",
+    "test": "ncrf.cli.crfpp:test",
     "keys": "ncrf.cli.keys:keys",
     "sweep": "ncrf.cli.sweep:sweep",
     "compare": "ncrf.cli.compare:compare",

@@ -23,9 +23,8 @@ def run(arguments: list[str], status: str | None = None) -> int:
     if status is not None:
         overrides = [*overrides, "--status", status]
     config = load_config(file, overrides) if file else load_config({}, overrides)
-    # torch is imported late: help and config errors answer at once. Threads that wait for each
-    # other asleep instead of spinning cost little, and save a machine that others use as well.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # torch is imported late: help and config errors answer at once.
+    wait_asleep()
     _refuse_folder(config)
     if config.run.status == "train":
         with imports():
@@ -39,6 +38,14 @@ def run(arguments: list[str], status: str | None = None) -> int:
     torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
     decode_file(config)
     return 0
+
+
+def wait_asleep() -> None:
+    """Let torch, not yet imported, have threads that wait for each other asleep, not spinning.
+
+    That costs little, and saves a machine that others use as well.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _refuse_folder(config: Config) -> None:

@@ -7,6 +7,7 @@ import os
 
 from ncrf.config.keys import ANY_VALUE, Key, all_keys, choices_of, find_key, unknown_key
 from ncrf.config.schema import Config, Origin
+from ncrf.config.template_keys import NO_WORD_LAYER, WHOLE_CORPUS
 from ncrf.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ def check_combinations(config: Config) -> None:
     if config.run.status == "decode":
         return
     check_widths(config)
+    _check_templates(config)
+    _check_learner(config)
     files, training = config.files, config.training
     if files.resume and files.overwrite:
         raise config.error(
@@ -33,6 +36,41 @@ def check_combinations(config: Config) -> None:
         raise config.error(
             "lr_schedule", "lr_schedule=plateau looks at the dev score", "dev_dir=PATH"
         )
+
+
+def _check_templates(config: Config) -> None:
+    """Refuse what templates do not go together with."""
+    if config.templates.template_file is None:
+        return
+    if config.corpus.sentence_classification:
+        raise config.error(
+            "template_file",
+            "template_file= is for labels of words",
+            "sentence_classification=False",
+        )
+    if config.files.init_from is not None:
+        raise config.error(
+            "init_from", "init_from= does not go together with template_file=", "one of them"
+        )
+
+
+def _check_learner(config: Config) -> None:
+    """Refuse a learner of the whole corpus for any model but the classical CRF."""
+    name = config.training.optimizer
+    if name not in WHOLE_CORPUS:
+        return
+    if config.templates.template_file is None:
+        what, remedy = "needs feature templates", "template_file=PATH and word_seq_feature=none"
+    elif not config.classical:
+        parts = ("use_word_emb", "use_char", "use_word_seq")
+        given = ", ".join(f"{part}=True" for part in parts if config.value(part))
+        what = f"learns the classical CRF alone, but {given}"
+        remedy = "word_seq_feature=none, or optimizer=SGD"
+    elif config.inference.constraints == "all":
+        what, remedy = "learns over all labelings, but constraints=all", "constraints=decode"
+    else:
+        return
+    raise config.error("optimizer", f"optimizer={name} {what}", remedy)
 
 
 def check_widths(config: Config) -> None:
@@ -58,6 +96,7 @@ def check_files(config: Config) -> None:
         _require(config, "train_dir", "training needs a corpus")
         _require(config, "model_dir", "training needs a folder for the model")
         _check_corpora(config)
+        _check_file(config, "template_file", config.templates.template_file)
         if config.files.init_from is not None:
             _check_folder(config, "init_from", config.files.init_from)
     else:
@@ -115,7 +154,9 @@ def idle_keys(config: Config) -> list[str]:
     return [
         k.name
         for k in all_keys()
-        if config.is_set(k.name) and config.value(k.name) and not is_used(config, k.name)
+        if config.is_set(k.name)
+        and config.value(k.name) not in (False, 0, None, "", (), NO_WORD_LAYER)
+        and not is_used(config, k.name)
     ]
 
 

@@ -6,6 +6,8 @@ import textwrap
 
 from ncrf.config.keys import ANY_VALUE, Key, all_keys, groups, nearest
 
+_WIDEST = 110  # of the first line of a key in a terminal
+_MOST_VALUES = 4  # of another key that a condition lists; more are said in that key's own words
 _KINDS = {bool: "True, False", int: "whole number", float: "number", str: "text", tuple: "list"}
 
 _GRAMMAR = """\
@@ -139,7 +141,9 @@ def _searched(declared: Key) -> str:
 
 def _terminal_entry(declared: Key, names: int, defaults: int, width: int) -> str:
     mark = "●" if declared.shapes_model else " "
-    head = f"{mark} {declared.name:<{names}}  {_default(declared):<{defaults}}  {allowed(declared)}"
+    start = f"{mark} {declared.name:<{names}}  {_default(declared):<{defaults}}  "
+    values = textwrap.wrap(allowed(declared), max(40, _WIDEST - len(start)))
+    head = start + f"\n{'':{len(start)}}".join(values)
     doc = textwrap.fill(
         _meaning(declared), width, initial_indent=" " * 6, subsequent_indent=" " * 6
     )
@@ -167,7 +171,7 @@ def _meaning(declared: Key) -> str:
             never.append(other)
         elif values in ((True,), (ANY_VALUE,)):
             only.append(other)
-        else:
+        elif len(values) <= _MOST_VALUES:
             only.append(f"{other}={' or '.join(str(value) for value in values)}")
     conditions = [f"only with {' and '.join(only)}"] if only else []
     conditions += [f"not with {' or '.join(never)}"] if never else []

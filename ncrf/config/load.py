@@ -21,6 +21,7 @@ from ncrf.config.readers import (
     read_yaml,
 )
 from ncrf.config.schema import Config, Origin
+from ncrf.config.template_keys import NO_WORD_LAYER
 from ncrf.config.values import (
     BadValueError,
     FeatureSpec,
@@ -138,7 +139,18 @@ def _build(
     if "status" not in origins:
         values["status"] = _status(values)
     settle_folders(values, origins)
+    _settle_network(values, origins)
     return Config.from_values(values, origins)
+
+
+def _settle_network(values: dict[str, Any], origins: Mapping[str, Origin]) -> None:
+    """What ``word_seq_feature=none`` means: no word layer, with templates no embeddings either."""
+    if values["word_seq_feature"] != NO_WORD_LAYER:
+        return
+    values["use_word_seq"] = False
+    if values["template_file"] is not None:
+        for name in ("use_word_emb", "use_char"):
+            values[name] = values[name] and name in origins
 
 
 def _settle(layers: Sequence[Sequence[Entry]]) -> dict[str, tuple[Key, list[Entry]]]:

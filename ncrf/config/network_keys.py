@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ncrf.config.keys import ANY_VALUE, key, key_group
+from ncrf.config.template_keys import MINIBATCH, NO_WORD_LAYER, WHOLE_CORPUS
 from ncrf.config.values import parse_freeze
 
 _TAGGING = {"sentence_classification": (False,)}
 _WORDS = {"use_word_emb": (True,)}
 _CHARS = {"use_char": (True,)}
 _WORD_LAYER = {"use_word_seq": (True,)}
+_STEPS = {"optimizer": MINIBATCH}
 
 
 @key_group("words")
@@ -101,8 +103,9 @@ class WordLayer:
     )
     word_seq_feature: str = key(
         "LSTM",
-        "The layer over the words of a sentence.",
-        choices=("LSTM", "GRU", "CNN"),
+        "The layer over the words of a sentence; none is use_word_seq=False, and the classical CRF "
+        "where there is a template_file.",
+        choices=("LSTM", "GRU", "CNN", NO_WORD_LAYER),
         shapes_model=True,
         used_when=_WORD_LAYER,
     )
@@ -181,11 +184,17 @@ class Training:
 
     optimizer: str = key(
         "SGD",
-        "The rule by which weights follow the gradient.",
-        choices=("SGD", "Adagrad", "AdaDelta", "RMSprop", "Adam", "AdamW"),
+        "The rule by which weights follow the gradient. LBFGS, IIS-S, IIS-T (improved iterative "
+        "scaling), perceptron (averaged) and PA (passive-aggressive) look at the whole corpus at "
+        "once and learn the classical CRF alone; to them the keys of steps and batches are idle.",
+        choices=(*MINIBATCH, *WHOLE_CORPUS),
     )
     iteration: int = key(
-        100, "How often training goes through the corpus.", unit="epochs", interval="[1, inf)"
+        100,
+        "How often training goes through the corpus; under LBFGS and the other learners of the "
+        "whole corpus their iterations, at most.",
+        unit="epochs",
+        interval="[1, inf)",
     )
     batch_size: int = key(
         10,
@@ -198,11 +207,13 @@ class Training:
         False,
         "Divide a batch's loss by its number of sentences; otherwise it is their sum.",
         aliases=("avg_batch_loss",),
+        used_when=_STEPS,
     )
     learning_rate: float = key(
         0.015,
         "The learning rate at the beginning; LSTM word layers like about 0.015, CNN about 0.005.",
         interval="(0, inf)",
+        used_when=_STEPS,
     )
     lr_schedule: str = key(
         "auto",
@@ -210,18 +221,20 @@ class Training:
         "falls to 0 at the last epoch, plateau halves when the dev score has not risen for more "
         "than two epochs; auto is decay for SGD and constant for the others.",
         choices=("auto", "decay", "cosine", "plateau", "constant"),
+        used_when=_STEPS,
     )
     lr_decay: float = key(
         0.05,
         "How fast the rate falls under lr_schedule=decay.",
         interval="[0, inf)",
-        used_when={"lr_schedule": ("auto", "decay")},
+        used_when={**_STEPS, "lr_schedule": ("auto", "decay")},
     )
     warmup: float = key(
         0.0,
         "For how long the rate rises from 0 to learning_rate at the beginning, as in 0.5.",
         unit="epochs",
         interval="[0, inf)",
+        used_when=_STEPS,
     )
     momentum: float = key(
         0.0,
@@ -234,18 +247,20 @@ class Training:
         "Weight decay: how strongly every step pulls the weights towards 0. Adagrad decays, of a "
         "large embedding table, only the rows that a batch uses.",
         interval="[0, inf)",
+        used_when=_STEPS,
     )
     clip: float | None = key(
         None,
         "Largest norm of the gradient; a longer one is scaled down to it. Unset: no bound.",
         interval="(0, inf)",
+        used_when=_STEPS,
     )
     patience: int | None = key(
         None,
         "Stop after this many epochs without a better dev score. Unset: never.",
         unit="epochs",
         interval="[1, inf)",
-        used_when={"dev_dir": (ANY_VALUE,)},
+        used_when={**_STEPS, "dev_dir": (ANY_VALUE,)},
     )
     checkpoint_every: float | None = key(
         None,
@@ -264,15 +279,18 @@ class Training:
         "none",
         "Mixed precision in training: bf16 lets a GPU multiply in bfloat16; the CRF stays exact.",
         choices=("none", "bf16"),
+        used_when=_STEPS,
     )
     bucket: bool = key(
         True,
         "Make batches of sentences of like length and shuffle the batches every epoch; False "
         "shuffles single sentences, as NCRF++ does.",
+        used_when=_STEPS,
     )
     max_batch_tokens: int = key(
         16384,
         "A batch with more tokens, padding included, is computed in pieces; it stays one step.",
         unit="tokens",
         interval="[1, inf)",
+        used_when=_STEPS,
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ncrf.config.data_keys import Corpus, Decoding, Files, Run
 from ncrf.config.keys import all_keys, find_key, groups, shown, unknown_key
 from ncrf.config.network_keys import Chars, Inference, Network, Training, WordLayer, Words
+from ncrf.config.template_keys import TemplateKeys, WholeCorpus
 from ncrf.config.values import BadValueError, FeatureSpec, is_unset, parse_value
 from ncrf.errors import ConfigError
 
@@ -23,7 +24,9 @@ __all__ = [
     "Network",
     "Origin",
     "Run",
+    "TemplateKeys",
     "Training",
+    "WholeCorpus",
     "WordLayer",
     "Words",
 ]
@@ -54,6 +57,8 @@ class Config:
     network: Network = field(default_factory=Network)
     inference: Inference = field(default_factory=Inference)
     training: Training = field(default_factory=Training)
+    templates: TemplateKeys = field(default_factory=TemplateKeys)
+    whole_corpus: WholeCorpus = field(default_factory=WholeCorpus)
     decoding: Decoding = field(default_factory=Decoding)
     plugin_groups: Mapping[str, Any] = field(default_factory=dict, hash=False)
     origins: Mapping[str, Origin] = field(
@@ -98,6 +103,12 @@ class Config:
         if declared is None:
             raise unknown_key(name)
         return declared.name in self.origins
+
+    @property
+    def classical(self) -> bool:
+        """Whether templates are all that the model knows of words: no network beside them."""
+        neural = self.words.use_word_emb or self.chars.use_char or self.word_layer.use_word_seq
+        return self.templates.template_file is not None and not neural
 
     def error(self, name: str, what: str, remedy: str | None = None) -> ConfigError:
         """A ConfigError that stands at the file and line where the key was given."""

@@ -17,9 +17,50 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.data.alphabet import PADDING, UNKNOWN
+from ncrf.data.attributes import TokenAttributes
 from ncrf.data.dataset import Dataset, FloatArray, IntArray, TypeTable
 
 _POOL = 64  # batches whose sentences are sorted together when bucketing
+
+
+@dataclass(frozen=True)
+class AttributeBatch:
+    """The template attributes of padded sentences; -1: none, as at all padding.
+
+    Shapes:
+        unigram: ``[B,L,R]``; bigram: ``[B,L,Q]``, those of a word and the one before it.
+        unigram_values: ``[B,L,R]`` and bigram_values: ``[B,L,Q]``, None where all are 1.
+    """
+
+    unigram: Tensor
+    bigram: Tensor
+    unigram_values: Tensor | None = None
+    bigram_values: Tensor | None = None
+
+    @classmethod
+    def cut(
+        cls, attributes: TokenAttributes | None, place: IntArray, mask: NDArray[np.bool_]
+    ) -> AttributeBatch | None:
+        """The attributes of the words at ``place [B,L]`` of a corpus, where ``mask [B,L]``."""
+        if attributes is None:
+            return None
+
+        def ids(of_words: NDArray[np.int32]) -> Tensor:
+            return torch.from_numpy(np.where(mask[:, :, None], of_words[place], np.int32(-1)))
+
+        def values(of_words: NDArray[np.float32] | None) -> Tensor | None:
+            return None if of_words is None else torch.from_numpy(of_words[place])
+
+        return cls(
+            ids(attributes.unigram),
+            ids(attributes.bigram),
+            values(attributes.unigram_values),
+            values(attributes.bigram_values),
+        )
+
+    def to(self, device: torch.device) -> AttributeBatch:
+        """The same on ``device``."""
+        return self if device.type == "cpu" else AttributeBatch(**_moved(vars(self), device))
 
 
 @dataclass(frozen=True)
@@ -42,6 +83,7 @@ class Batch:
         labels: ``[B,L]`` (0 at padding), ``[B,1]`` in sentence classification, or None; where
             labels are known in part, ``[B,L,Y]`` Booleans, True for each that is possible.
         index: ``[B]`` each row's sentence number in the corpus.
+        attributes: those of feature templates, None for a model without.
     """
 
     words: Tensor
@@ -55,6 +97,7 @@ class Batch:
     lengths: Tensor
     labels: Tensor | None
     index: IntArray
+    attributes: AttributeBatch | None = None
 
     def to(self, device: torch.device) -> Batch:
         """The same batch with its tensors, but not its lengths, on ``device``."""
@@ -85,6 +128,7 @@ class RowBatch:
         features: ``[F,B,L]``; mask: ``[B,L]`` True at words; lengths: ``[B]``.
         allowed: None, or ``[B,L,Y]`` Booleans, the labels that a word may get.
         index: ``[B]`` each row's sentence number in its window.
+        attributes: those of feature templates, None for a model without.
     """
 
     rows: Tensor
@@ -93,6 +137,7 @@ class RowBatch:
     lengths: Tensor
     allowed: Tensor | None
     index: IntArray
+    attributes: AttributeBatch | None = None
 
     def to(self, device: torch.device) -> RowBatch:
         """The same batch with its tensors, but not its lengths, on ``device``."""
@@ -105,12 +150,15 @@ def _moved(fields: dict[str, Any], device: torch.device) -> dict[str, Any]:
     Lengths stay where they are: packing wants them on the CPU, and asking the GPU for them would
     wait for it.
     """
-    return {
-        name: value.pin_memory().to(device, non_blocking=True)
-        if isinstance(value, Tensor) and not name.endswith("lengths")
-        else value
-        for name, value in fields.items()
-    }
+
+    def move(name: str, value: Any) -> Any:
+        if isinstance(value, AttributeBatch):
+            return value.to(device)
+        if isinstance(value, Tensor) and not name.endswith("lengths"):
+            return value.pin_memory().to(device, non_blocking=True)
+        return value
+
+    return {name: move(name, value) for name, value in fields.items()}
 
 
 @dataclass(frozen=True)
@@ -181,6 +229,7 @@ def make_batch(
         lengths=torch.from_numpy(lengths),
         labels=labels,
         index=rows,
+        attributes=AttributeBatch.cut(dataset.attributes, place, mask),
     )
 
 
@@ -198,6 +247,7 @@ def make_row_batch(
     rows: IntArray,
     features: IntArray,
     allowed: tuple[NDArray[np.bool_], IntArray] | None = None,
+    attributes: TokenAttributes | None = None,
 ) -> RowBatch:
     """Pad the given ``sentences [B]`` (longest first) of a window of T words in S sentences.
 
@@ -214,6 +264,7 @@ def make_row_batch(
         lengths=torch.from_numpy(offsets[sentences + 1] - starts),
         allowed=None if allowed is None else _padded(*allowed, sentences),
         index=sentences,
+        attributes=AttributeBatch.cut(attributes, place, mask),
     )
 
 

@@ -60,6 +60,8 @@ def load_corpus(
     reader = open_corpus(config, path, features=read or ())
     corpus = intern_corpus(reader, path, read)
     add_computed_features(corpus, config.corpus.feature)
+    if reader.format is not None and config.corpus.file_format == "columns":
+        corpus.columns = reader.format.columns
     if not corpus.num_sentences:
         raise InputError("holds no sentence", file=path)
     _log_counts(reader, corpus)

@@ -12,12 +12,16 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncrf.data.columns import Sentence
 from ncrf.errors import InputError
+
+if TYPE_CHECKING:
+    from ncrf.data.attributes import TokenAttributes
 
 #: What a sentence holds beside its features, where it is given in Python.
 RESERVED_NAMES = ("words", "labels")
@@ -59,7 +63,8 @@ class InternedCorpus:
     line of its first word in ``file``. ``labels`` is None when the corpus has no label column;
     the labels of sentence s are label_offsets[s] to label_offsets[s+1] (as many as it has words,
     or one in sentence classification).
-    ``boundaries`` counts the -DOCSTART- sentences, which are left out.
+    ``boundaries`` counts the -DOCSTART- sentences, which are left out. ``columns`` are those of the
+    file, as the key of that name writes them; empty where there was none, or in CoNLL-U.
     """
 
     file: str
@@ -70,6 +75,7 @@ class InternedCorpus:
     labels: InternedColumn | None
     label_offsets: IntArray
     boundaries: int = 0
+    columns: tuple[str, ...] = ()
 
     @property
     def num_sentences(self) -> int:
@@ -222,7 +228,8 @@ class Dataset:
     one a sentence in classification). ``type_table`` says what the types are.
 
     A label id of ``len(model labels)`` or above is a label that training did not see;
-    ``label_strings`` names all of them, the model's first.
+    ``label_strings`` names all of them, the model's first. ``attributes`` are those of feature
+    templates, None for a model without.
     """
 
     file: str
@@ -234,6 +241,7 @@ class Dataset:
     label_offsets: IntArray
     type_table: TypeTable
     label_strings: tuple[str, ...]
+    attributes: TokenAttributes | None = None
 
     @property
     def lengths(self) -> IntArray:

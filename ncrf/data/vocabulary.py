@@ -24,6 +24,7 @@ from ncrf.data.dataset import (
 )
 from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, SCHEMES, convert, spans, split_label
+from ncrf.data.template_features import TemplateFeatures
 from ncrf.data.vectors import spellings
 from ncrf.errors import InputError
 
@@ -68,7 +69,8 @@ class Vocabulary:
     """The alphabets of one model; they come from its training corpus alone.
 
     ``corpus`` says how large that was: ``sentences``, ``tokens`` and, where labels mark spans,
-    ``entities``; it is empty for a model that was written without.
+    ``entities``; it is empty for a model that was written without. ``templates`` is None for a
+    model without feature templates; they are stored apart from the rest.
     """
 
     words: Alphabet
@@ -78,6 +80,7 @@ class Vocabulary:
     scheme: LabelScheme
     number_normalized: bool
     corpus: dict[str, int] = field(default_factory=dict)
+    templates: TemplateFeatures | None = None
 
     @classmethod
     def build(
@@ -151,6 +154,7 @@ class Vocabulary:
             label_offsets=corpus.label_offsets,
             type_table=self.encode_types(corpus.words.strings, new_words),
             label_strings=label_strings,
+            attributes=None if self.templates is None else self.templates.encode(corpus),
         )
 
     def encode_types(

@@ -18,6 +18,7 @@ from ncrf.data.vocabulary import NewWordVectors, Vocabulary
 from ncrf.model.lookup import Lookup
 
 _MOST_BYTES = 1 << 27  # for the table; a window with more words gets a table of its own size
+_LEAST_WIDTH = 16  # a word costs so much in the dictionary of words, however narrow its row
 _AT_A_TIME = 512  # words whose rows are computed together: what they need stays in cache
 
 
@@ -48,7 +49,7 @@ class KnownWords:
         self._new_words = new_words
         self._max_word_length = max_word_length
         self._lock = threading.Lock()
-        self._room = max(1, _MOST_BYTES // (4 * max(1, lookup.width)))
+        self._room = max(1, _MOST_BYTES // (4 * max(_LEAST_WIDTH, lookup.width)))
         self._places: dict[str, int] = {}
         self._begin(self._room)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
@@ -116,6 +117,9 @@ class Predictor:
                     table=table,
                     rows=rows,
                     features=dataset.features[:, tokens],
+                    attributes=None
+                    if dataset.attributes is None
+                    else dataset.attributes.part(start, end),
                 ),
             )
             start = end
@@ -167,6 +171,24 @@ class Predictor:
             for sentence, prediction in zip(sentences, done, strict=True)
         ]
 
+    def label_marginals(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64] | None]:
+        """P(label | x) ``[L,Y]`` for the words of each sentence, by the model's labels.
+
+        None for document boundaries and sentences without words.
+        """
+        lookup, known = self._lookup()
+        window, _ = self._encoder.encode(sentences, known)
+        real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
+        found: list[NDArray[np.float64] | None] = [None] * len(sentences)
+        with torch.inference_mode():
+            for batch in self._batches(window):
+                scores = self._scores(lookup, window, batch)
+                marginals = self.labeler.inference.marginals(scores).double().cpu().numpy()
+                lengths = scores.mask.sum(1).tolist()
+                for i, row, length in zip(batch.index.tolist(), marginals, lengths, strict=True):
+                    found[real[i]] = row[:length]
+        return found
+
     def _lookup(self) -> tuple[Lookup, KnownWords]:
         """The tables of the network as it is now; made anew when its weights have changed."""
         versions = [weights._version for weights in self.labeler.parameters()]
@@ -187,7 +209,8 @@ class Predictor:
 
     def _scores(self, lookup: Lookup, window: Window, batch: RowBatch) -> Scores:
         emissions = lookup.emissions(window.table, batch)
-        return Scores(emissions, lookup.label_mask(batch), batch.allowed)
+        pairs = self.labeler.pair_scores(batch.attributes)
+        return Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
+from ncrf.data.attributes import TokenAttributes
 from ncrf.data.batch import RowBatch, make_row_batch, pieces
 from ncrf.data.columns import Sentence
 from ncrf.data.dataset import (
@@ -34,7 +35,8 @@ class Window:
     """S sentences of T words for the network.
 
     ``offsets [S+1]``; ``table [*,width]`` and ``rows [T]`` in it; ``features [F,T]``; ``allowed``
-    None, or the labels that each word may get, ``[T,Y]``, and the offsets of the sentences in it.
+    None, or the labels that each word may get, ``[T,Y]``, and the offsets of the sentences in it;
+    ``attributes`` of the words by feature templates, None for a model without.
     """
 
     offsets: IntArray
@@ -42,6 +44,7 @@ class Window:
     rows: IntArray
     features: IntArray
     allowed: tuple[NDArray[np.bool_], IntArray] | None = None
+    attributes: TokenAttributes | None = None
 
     def batches(self, batch_size: int | None, max_tokens: int) -> Iterator[RowBatch]:
         """Batches that cover every sentence that has a word, longest first."""
@@ -51,7 +54,9 @@ class Window:
         size = batch_size or max(1, len(order))
         for start in range(0, len(order), size):
             for part in pieces(order[start : start + size], lengths, max_tokens):
-                yield make_row_batch(self.offsets, part, self.rows, self.features, self.allowed)
+                yield make_row_batch(
+                    self.offsets, part, self.rows, self.features, self.allowed, self.attributes
+                )
 
 
 class WindowEncoder:
@@ -73,6 +78,7 @@ class WindowEncoder:
         corpus = intern_corpus(sentences, file, self._read, labels=forced)
         add_computed_features(corpus, self._config.corpus.feature)
         found = known.find(corpus.words.strings)
+        templates = self._vocabulary.templates
         window = Window(
             offsets=corpus.offsets,
             table=found.table,
@@ -81,6 +87,7 @@ class WindowEncoder:
             allowed=(self._allowed(corpus), corpus.label_offsets)
             if forced and corpus.num_tokens
             else None,
+            attributes=templates.encode(corpus) if templates is not None else None,
         )
         return window, int(found.unknown[corpus.words.ids].sum())
 

@@ -43,6 +43,7 @@ _PARTS = (
     ("word_layer.", "word layer"),
     ("projection.", "projection to labels"),
     ("inference.", "transitions"),
+    ("templates.", "template features"),
 )
 #: The weights through which the word layers of ncrf take their input in.
 _WORD_LAYER_INPUTS = (

@@ -66,13 +66,19 @@ def _layers(model: ModelDescription) -> list[Row]:
     if config.words.use_word_emb:
         table = model.shape("representation.word_embedding.weight")
         texts.append(f"words: {_table(table)}")
-    for number, spec in enumerate(config.corpus.feature):
+    for number, spec in enumerate(() if config.classical else config.corpus.feature):
         table = model.shape(f"representation.feature_embeddings.{number}.weight")
         texts.append(f"feature [{spec.name}]: {_table(table)}{_source(spec)}")
     if config.chars.use_char:
         table = model.shape("representation.char_embedding.weight")
         kind, width = config.chars.char_seq_feature, model.char_width()
         texts.append(f"characters: {_table(table)}, then {kind}{_wide(width)}")
+    templates = model.vocabulary.templates
+    if templates is not None:
+        lines, attributes = len(templates.templates.lines), templates.attributes
+        counts = attributes.num_unigram + attributes.num_bigram, templates.index.num_features
+        said = "templates: {} lines, {:,} attributes, {:,} features"
+        texts.append(said.format(lines, *counts))
     texts.append(f"sentence: {_word_layer(model)}")
     texts.append(f"labels: {_inference(model)}")
     return _under("layers", texts)

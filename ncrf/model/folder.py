@@ -1,19 +1,24 @@
 """The model folder: what a trained model is on disk. No pickle is ever written or read.
 
-``config.yaml`` (resolved), ``alphabets.json``, ``model.safetensors``, ``history.jsonl``, with
-``vectors_in_model`` also ``vectors.safetensors``, and ``manifest.json`` with the checksums of all;
-``training/``, with a manifest of its own, stands beside them only while a training is unfinished.
+``config.yaml`` (resolved), ``alphabets.json``, ``model.safetensors``, ``history.jsonl``, of a model
+with feature templates ``templates.json`` and ``templates.safetensors``, with ``vectors_in_model``
+also ``vectors.safetensors``, and ``manifest.json`` with the checksums of all; ``training/``, with a
+manifest of its own, stands beside them only while a training is unfinished.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from ncrf.config import Config, config_text, parse_model_config
 from ncrf.data.output_files import make_folder, reason, remove_empty
+from ncrf.data.template_features import TemplateFeatures
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
 from ncrf.model import manifest
@@ -23,10 +28,14 @@ if TYPE_CHECKING:  # late: a model is described without torch
 
 CONFIG = "config.yaml"
 ALPHABETS = "alphabets.json"
+TEMPLATES = "templates.json"
+TEMPLATE_ARRAYS = "templates.safetensors"
 WEIGHTS = "model.safetensors"
 VECTORS = "vectors.safetensors"
 HISTORY = "history.jsonl"
 TRAINING = "training"
+#: What describes a model beside its weights; a model without templates has only the first two.
+DESCRIPTION = (CONFIG, ALPHABETS, TEMPLATES, TEMPLATE_ARRAYS)
 
 
 def tensor_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
@@ -53,6 +62,17 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load(content)
     except Exception as error:  # whatever a damaged file makes of a third party's reader
+        raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The same without torch."""
+    from safetensors.numpy import load
+
+    content = read_file(path)
+    try:
+        return load(content)
+    except Exception as error:  # as above
         raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
 
 
@@ -87,12 +107,18 @@ def unreadable(error: OSError, path: Path) -> InputError:
 
 
 def description_files(config: Config, vocabulary: Vocabulary) -> dict[str, bytes]:
-    """The files that say what is known of a model beside its weights: config and alphabets."""
+    """The files that say what is known of a model beside its weights, those in DESCRIPTION."""
     alphabets = {"format": manifest.FORMAT, **vocabulary.to_json()}
-    return {
+    files = {
         CONFIG: config_text(config).encode("utf-8"),
         ALPHABETS: json.dumps(alphabets).encode("ascii"),
     }
+    if vocabulary.templates is not None:
+        from safetensors.numpy import save
+
+        files[TEMPLATES] = json.dumps(vocabulary.templates.to_json()).encode("ascii")
+        files[TEMPLATE_ARRAYS] = save(vocabulary.templates.arrays())
+    return files
 
 
 def write_model(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -127,7 +153,7 @@ def has(folder: Path, name: str) -> bool:
 
 
 def read_description(folder: Path) -> tuple[Config, Vocabulary]:
-    """Config and alphabets of a model folder; InputError for a missing or damaged one."""
+    """Config, alphabets and templates of a folder; InputError for a missing or damaged one."""
     path = folder / ALPHABETS
     try:
         if not folder.is_dir():
@@ -142,6 +168,8 @@ def read_description(folder: Path) -> tuple[Config, Vocabulary]:
         raise InputError(f"is damaged: {error or type(error).__name__}", file=path) from error
     config = parse_model_config(read_file(folder / CONFIG), folder / CONFIG)
     _refuse_features(config, vocabulary, folder / CONFIG)
+    if config.templates.template_file is not None:
+        vocabulary = replace(vocabulary, templates=_templates(folder, vocabulary))
     return config, vocabulary
 
 
@@ -184,3 +212,15 @@ def _refuse_features(config: Config, vocabulary: Vocabulary, path: Path) -> None
             f"{', '.join(vocabulary.features) or 'none'}",
             file=path,
         )
+
+
+def _templates(folder: Path, vocabulary: Vocabulary) -> TemplateFeatures:
+    """The feature templates of a model with these alphabets; InputError for a damaged file."""
+    arrays, path = read_arrays(folder / TEMPLATE_ARRAYS), folder / TEMPLATES
+    content = read_file(path)
+    try:
+        features = TemplateFeatures.from_json(json.loads(content), arrays)
+        features.check(len(vocabulary.labels), tuple(vocabulary.features))
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as e:
+        raise InputError(f"is damaged: {e or type(e).__name__}", file=path) from e
+    return features

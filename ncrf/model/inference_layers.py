@@ -25,19 +25,24 @@ class Scores:
     """What the network says of a batch: emissions ``[B,L,Y]`` and the mask ``[B,L]`` of labels.
 
     ``allowed [B,L,Y]`` (None: all) restricts decoding to labelings of allowed labels; every
-    probability is then conditional on that.
+    probability is then conditional on that. ``pair_scores [B,L-1,Y,Y]`` (None: there are none) are
+    added to the transitions, entry t to those from position t to t+1.
     """
 
     emissions: Tensor
     mask: Tensor
     allowed: Tensor | None = None
+    pair_scores: Tensor | None = None
 
     def row(self, row: int) -> Scores:
         """One sentence of the batch, without its padding."""
         length = int(self.mask[row].sum())
         place = slice(row, row + 1), slice(0, length)
         allowed = None if self.allowed is None else self.allowed[place]
-        return Scores(self.emissions[place], self.mask[place], allowed)
+        pairs = self.pair_scores
+        if pairs is not None:
+            pairs = pairs[row : row + 1, : max(length - 1, 0)]
+        return Scores(self.emissions[place], self.mask[place], allowed, pairs)
 
 
 class ChainInference(nn.Module):
@@ -64,12 +69,34 @@ class ChainInference(nn.Module):
             return None
         return self.legal_start, self.legal_transition, self.legal_end
 
-    def loss(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+    def learn_pairs(self, pairs: Tensor) -> None:
+        """Let only the transitions of label ``pairs [n]`` (before * Y + label) be learned.
+
+        All others stay zero, and so do the scores of the first and the last label.
+        """
+        crf = self.crf
+        crf.start_transitions.requires_grad_(False)
+        crf.end_transitions.requires_grad_(False)
+        crf.transitions.requires_grad_(self.learns_transitions and len(pairs) > 0)
+        if crf.transitions.requires_grad and len(pairs) < crf.num_labels**2:
+            learned = torch.zeros(crf.num_labels**2).index_fill_(0, pairs, 1.0)
+            self.register_buffer("learned", learned.view_as(crf.transitions), persistent=False)
+            crf.transitions.register_hook(  # type: ignore[no-untyped-call]
+                lambda gradient: gradient * self.learned
+            )
+
+    def loss(
+        self,
+        emissions: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        pair_scores: Tensor | None = None,
+    ) -> Tensor:
         """Negative log-likelihood of ``labels [B,L]``, summed; emissions ``[B,L,Y]``.
 
-        Of labels known in part, ``[B,L,Y]`` Booleans, that of all labelings that agree. On a GPU
-        known labels are not checked, because every look would wait for it: what is wrong with them
-        shows in the loss.
+        ``pair_scores [B,L-1,Y,Y]`` as in Scores. Of labels known in part, ``[B,L,Y]`` Booleans,
+        that of all labelings that agree. On a GPU known labels are not checked, because every look
+        would wait for it: what is wrong with them shows in the loss.
         """
         constraints = self._legal() if self._in_loss else None
         likelihood: Tensor = self.crf(
@@ -78,6 +105,7 @@ class ChainInference(nn.Module):
             mask,
             reduction="sum",
             constraints=constraints,
+            pair_scores=pair_scores,
             trusted=emissions.is_cuda,
         )
         return -likelihood
@@ -133,7 +161,11 @@ class ChainInference(nn.Module):
         return probabilities
 
     def _limits(self, scores: Scores) -> dict[str, Any]:
-        return {"allowed": scores.allowed, "constraints": self._legal()}
+        return {
+            "allowed": scores.allowed,
+            "constraints": self._legal(),
+            "pair_scores": scores.pair_scores,
+        }
 
 
 INFERENCE_LAYERS: Registry[ChainInference] = Registry("use_crf")

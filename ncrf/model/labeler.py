@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.config import Config, choices_of
-from ncrf.data.batch import Batch
+from ncrf.data.batch import AttributeBatch, Batch
 from ncrf.data.label_tables import legal_transitions
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
 from ncrf.model.representation import InputSizes, WordRepresentation
+from ncrf.model.template_scores import TemplateScores
 from ncrf.model.word_layers import (
     WORD_LAYERS,
     RecurrentWordLayer,
@@ -26,10 +27,12 @@ _NUMBER = 4  # bytes of a weight
 
 
 class Labeler(nn.Module):
-    """A neural sequence labeler: a batch of sentences to emissions, loss and labelings.
+    """A sequence labeler: a batch of sentences to emissions, loss and labelings.
 
-    With ``classify`` a sentence has one label: the word layer is pooled, and the label is decided
-    by a chain of one position.
+    The scores of a network and those of feature ``templates`` are added where there are both; the
+    classical CRF has templates alone, and its representation is of width 0. With ``classify`` a
+    sentence has one label: the word layer is pooled, and the label is decided by a chain of one
+    position.
     """
 
     def __init__(
@@ -40,21 +43,47 @@ class Labeler(nn.Module):
         num_labels: int,
         *,
         classify: bool = False,
+        templates: TemplateScores | None = None,
     ) -> None:
         super().__init__()
         self.classify = classify
         self.representation = representation
         self.word_layer = word_layer
         width = representation.output_size if word_layer is None else word_layer.output_size
-        self.projection = nn.Linear(width, num_labels)
+        if not width and templates is None:
+            raise ConfigError(
+                "the network has no input",
+                remedy="use_word_emb=True, use_char=True, at least one feature, or template_file=",
+            )
+        self.projection = nn.Linear(width, num_labels) if width else None
         self.inference = inference
+        self.templates = templates
 
     def forward(self, batch: Batch) -> Tensor:
         """Emissions ``[B,L,Y]`` (``[B,1,Y]``); what stands at padding has no meaning."""
-        return self.emissions(self.representation(batch), batch.mask, batch.lengths)
+        if self.projection is None:
+            return self.with_templates(None, batch.attributes)
+        emissions = self.emissions(self.representation(batch), batch.mask, batch.lengths)
+        return self.with_templates(emissions, batch.attributes)
+
+    def with_templates(self, emissions: Tensor | None, attributes: AttributeBatch | None) -> Tensor:
+        """Emissions ``[B,L,Y]`` of the network (None: there is none) and of templates, added."""
+        if self.templates is None:
+            assert emissions is not None
+            return emissions
+        assert attributes is not None
+        found: Tensor = self.templates(attributes.unigram, attributes.unigram_values)
+        return found if emissions is None else emissions + found
+
+    def pair_scores(self, attributes: AttributeBatch | None) -> Tensor | None:
+        """Scores ``[B,L-1,Y,Y]`` of label pairs by templates; None where there are none."""
+        if self.templates is None or attributes is None:
+            return None
+        return self.templates.pair_scores(attributes.bigram, attributes.bigram_values)
 
     def emissions(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
-        """Emissions of words that are represented by ``[B,L,D]``."""
+        """The network's emissions of words that are represented by ``[B,L,D]``."""
+        assert self.projection is not None
         states = words
         if self.classify:
             states = self._pooled(words, mask, lengths).unsqueeze(1)
@@ -75,7 +104,16 @@ class Labeler(nn.Module):
     def loss(self, batch: Batch) -> Tensor:
         """Negative log-likelihood of the batch's labels, summed over its sentences."""
         assert batch.labels is not None
-        return self.inference.loss(self(batch), batch.labels, self.label_mask(batch))
+        pairs = self.pair_scores(batch.attributes)
+        return self.inference.loss(self(batch), batch.labels, self.label_mask(batch), pairs)
+
+    def rowwise_gradients(self) -> list[nn.Parameter]:
+        """Let large tables have a sparse gradient, of what a batch uses; which they are.
+
+        For optimizers that can take one.
+        """
+        tables = self.representation.rowwise_gradients()
+        return tables if self.templates is None else tables + self.templates.rowwise_gradients()
 
     @property
     def runs_side_by_side(self) -> bool:
@@ -85,7 +123,7 @@ class Labeler(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the parameters are."""
-        return self.projection.weight.device
+        return self.inference.crf.transitions.device
 
 
 def choose_device(config: Config) -> torch.device:
@@ -97,13 +135,15 @@ def choose_device(config: Config) -> torch.device:
 
 
 def input_sizes(config: Config, vocabulary: Vocabulary) -> InputSizes:
-    """The sizes of the embedding tables; the config names every feature column."""
+    """The sizes of the embedding tables; the config names every feature column.
+
+    The classical CRF knows feature columns by its templates alone.
+    """
+    features = () if config.classical else config.corpus.feature
     return InputSizes(
         words=(len(vocabulary.words), config.words.word_emb_dim),
         characters=(len(vocabulary.characters), config.chars.char_emb_dim),
-        features=tuple(
-            (len(vocabulary.features[spec.name]), spec.emb_size) for spec in config.corpus.feature
-        ),
+        features=tuple((len(vocabulary.features[spec.name]), spec.emb_size) for spec in features),
     )
 
 
@@ -174,4 +214,17 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
     inference = INFERENCE_LAYERS.get(chain)(
         len(vocabulary.labels), config.inference.constraints, legal
     )
-    return Labeler(representation, word_layer, inference, len(vocabulary.labels), classify=classify)
+    templates = None
+    if vocabulary.templates is not None:
+        index = vocabulary.templates.index
+        templates = TemplateScores(index)
+        if config.classical:
+            inference.learn_pairs(torch.from_numpy(index.transition_pairs))
+    return Labeler(
+        representation,
+        word_layer,
+        inference,
+        len(vocabulary.labels),
+        classify=classify,
+        templates=templates,
+    )

@@ -47,7 +47,13 @@ class Lookup:
 
     def emissions(self, table: Tensor, batch: RowBatch) -> Tensor:
         """Emissions ``[B,L,Y]`` (``[B,1,Y]``) as Labeler.forward gives; ``table [K,width]``."""
+        network = None if self._labeler.projection is None else self._network(table, batch)
+        return self._labeler.with_templates(network, batch.attributes)
+
+    def _network(self, table: Tensor, batch: RowBatch) -> Tensor:
+        """The emissions of the network alone."""
         labeler = self._labeler
+        assert labeler.projection is not None
         if self._folded is not None:
             words = (table, batch.rows, batch.features, batch.lengths)
             if not labeler.classify:

@@ -56,9 +56,10 @@ class Pretrained:
         representation = labeler.representation
         _copy(self.words, representation.word_embedding)
         _copy(self.characters, representation.char_embedding)
-        for values, table in zip(
-            self.features.values(), representation.feature_embeddings, strict=True
-        ):
+        tables = representation.feature_embeddings
+        if not len(tables):  # the classical CRF knows features by templates alone
+            return
+        for values, table in zip(self.features.values(), tables, strict=True):
             _copy(values, table)
 
 

@@ -71,11 +71,6 @@ class WordRepresentation(nn.Module):
                 char_keys, sizes.characters[1], *own_char_keys
             )
             self.output_size += self.char_layer.output_size
-        if not self.output_size:
-            raise ConfigError(
-                "the network has no input",
-                remedy="use_word_emb=True, use_char=True or at least one feature",
-            )
 
     def freeze(self, names: tuple[str, ...], feature_names: tuple[str, ...]) -> None:
         """Exclude embedding tables from training: ``word``, ``char``, or a feature's name.

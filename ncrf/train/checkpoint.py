@@ -23,7 +23,10 @@ from ncrf.errors import InputError, NcrfError
 from ncrf.model.folder import (
     ALPHABETS,
     CONFIG,
+    DESCRIPTION,
     HISTORY,
+    TEMPLATE_ARRAYS,
+    TEMPLATES,
     TRAINING,
     VECTORS,
     WEIGHTS,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:  # late: what is in a folder is seen without torch
 
 _STATE = "state.safetensors"
 STATE = f"{TRAINING}/{_STATE}"
-_OWN = {CONFIG, ALPHABETS, WEIGHTS, HISTORY, TRAINING, VECTORS, MANIFEST}
+_OWN = {*DESCRIPTION, WEIGHTS, HISTORY, TRAINING, VECTORS, MANIFEST}
 
 
 def folder_state(folder: Path) -> str:
@@ -161,21 +164,31 @@ def publish(
     folder: Path,
     weights: Mapping[str, Tensor] | None = None,
     history: list[dict[str, Any]] | None = None,
+    description: Mapping[str, bytes] | None = None,
 ) -> None:
     """Make the model of this training, with new ``weights``, the model of the folder, in one step.
 
-    What another training left there, its history and stored vectors, goes in the same step.
+    ``description``: the files that describe it, if they are not those in ``training/``. What
+    another training left in the folder, its history and stored vectors, and templates where this
+    one has none, goes in the same step.
     """
-    files = {name: read_file(folder / TRAINING / name) for name in (CONFIG, ALPHABETS)}
+    files = dict(_described(folder) if description is None else description)
     before = manifest_of(folder)
     known = before.files if before else {}
     same = all(known.get(name) == Checksum.of(content) for name, content in files.items())
-    drop = set() if same else {HISTORY, VECTORS}
+    drop = set() if same else {HISTORY, VECTORS, TEMPLATES, TEMPLATE_ARRAYS}
     if history is not None:
         files[HISTORY] = _lines(history)
     if weights is not None:
         files[WEIGHTS] = tensor_bytes(weights)  # last: without them a new folder has no model yet
     update(folder, files, drop=drop - set(files))
+
+
+def _described(folder: Path) -> dict[str, bytes]:
+    """The files in ``training/`` that describe the model in the making."""
+    training = folder / TRAINING
+    there = names_of(training) | {CONFIG, ALPHABETS}
+    return {name: read_file(training / name) for name in DESCRIPTION if name in there}
 
 
 def finish(folder: Path, vectors: bytes | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from ncrf.data.batch import Batch, UnknownReplacement, make_batch, pieces, training_batches
 from ncrf.data.dataset import Dataset, IntArray
+from ncrf.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 _AHEAD = 4  # steps that are ready before they are needed
 _END = object()
@@ -82,6 +86,33 @@ class Feed:
             rng=rng,
         )
         return batch.to(device)
+
+
+def usable_sentences(train: Dataset, longest: int | None) -> IntArray:
+    """The numbers of the sentences that have words, but no more than ``longest``.
+
+    Says how many are left out. InputError where none is left.
+    """
+    lengths = train.lengths
+    usable = lengths > 0
+    if longest is not None:
+        usable &= lengths <= longest
+        skipped = int((lengths > longest).sum())
+        if skipped:
+            logger.warning(
+                "training skips %d of %d sentences: longer than MAX_SENTENCE_LENGTH=%d",
+                skipped,
+                len(lengths),
+                longest,
+            )
+    rows = np.flatnonzero(usable)
+    if not len(rows):
+        raise InputError(
+            "no sentence to train on",
+            file=train.file,
+            remedy="a larger MAX_SENTENCE_LENGTH" if longest is not None else None,
+        )
+    return rows
 
 
 @contextmanager

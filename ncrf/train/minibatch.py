@@ -26,7 +26,7 @@ from ncrf.evaluate import Score, history_scores
 from ncrf.model import folder, side_by_side
 from ncrf.model.labeler import Labeler
 from ncrf.train import checkpoint
-from ncrf.train.feed import Feed, Step, ahead
+from ncrf.train.feed import Feed, Step, ahead, usable_sentences
 from ncrf.train.gradients import gradient
 from ncrf.train.interrupt import Interrupt
 from ncrf.train.optimizers import LearningRate, Updates
@@ -63,7 +63,7 @@ class Trainer:
         self.config = config
         self.model_dir = model_dir
         self._evaluate = evaluate
-        self._rows = self._usable_rows()
+        self._rows = usable_sentences(train, config.corpus.max_sentence_length)
         self._feed = Feed(
             train,
             self._rows,
@@ -86,6 +86,12 @@ class Trainer:
         self._unread: list[tuple[Tensor, Tensor, Step, int]] = []
         self.progress = Progress()
 
+    @property
+    def where(self) -> str:
+        """How far it has come, for the log."""
+        steps = f" and {self.progress.step} steps" if self.progress.step else ""
+        return f"epoch {self.progress.epoch}{steps}"
+
     def run(self) -> None:
         """Train all epochs; ends with the best weights in the labeler and the folder."""
         keys = self.config.training
@@ -100,30 +106,6 @@ class Trainer:
         self.labeler.load_state_dict(
             folder.read_tensors(self.model_dir / folder.WEIGHTS), strict=True
         )
-
-    def _usable_rows(self) -> IntArray:
-        """Sentence numbers to train on: MAX_SENTENCE_LENGTH leaves longer ones out, loudly."""
-        lengths = self.train_set.lengths
-        longest = self.config.corpus.max_sentence_length
-        usable = lengths > 0
-        if longest is not None:
-            usable &= lengths <= longest
-            skipped = int((lengths > longest).sum())
-            if skipped:
-                logger.warning(
-                    "training skips %d of %d sentences: longer than MAX_SENTENCE_LENGTH=%d",
-                    skipped,
-                    len(lengths),
-                    longest,
-                )
-        rows = np.flatnonzero(usable)
-        if not len(rows):
-            raise InputError(
-                "no sentence to train on",
-                file=self.train_set.file,
-                remedy="a larger MAX_SENTENCE_LENGTH" if longest is not None else None,
-            )
-        return rows
 
     def _epoch(self, interrupt: Interrupt) -> None:
         progress = self.progress

@@ -49,10 +49,11 @@ _OPTIMIZERS = {
 class Updates:
     """Takes the steps of training: gradients to new weights.
 
-    Large embedding tables are updated row by row, only where a batch uses them, if the optimizer
-    allows that (SGD without momentum, Adagrad) and the weights are on a CPU; everything else is
-    dense. With SGD the decay (``l2``) of a row that is not in use is made up for, so that it is
-    that of the dense update; with Adagrad it acts on the rows of the batch alone.
+    Large embedding tables, and the weights of templates where there are many, are updated row by
+    row, only where a batch uses them, if the optimizer allows that (SGD without momentum, Adagrad)
+    and the weights are on a CPU; everything else is dense. With SGD the decay (``l2``) of a row
+    that is not in use is made up for, so that it is that of the dense update; with Adagrad it acts
+    on the rows of the batch alone.
     """
 
     def __init__(self, labeler: Labeler, keys: Training) -> None:
@@ -64,7 +65,7 @@ class Updates:
         )
         self._rows: list[nn.Parameter] = []
         if allowed and labeler.device.type == "cpu":
-            self._rows = labeler.representation.rowwise_gradients()
+            self._rows = labeler.rowwise_gradients()
         chosen = {id(table) for table in self._rows}
         self._dense = [weights for weights in trainable if id(weights) not in chosen]
         self._plain = name == "sgd" and keys.momentum == 0
@@ -128,7 +129,7 @@ class Updates:
 
     def _row_gradient(self, table: nn.Parameter, grad: Tensor) -> Tensor:
         """The gradient of a table's rows, each once; Adagrad has its decay in the gradient."""
-        grad = grad.coalesce()
+        grad = _coalesced(grad)
         if self._keys.l2 > 0 and not self._decays:
             rows = grad.indices()[0]
             grad.values().add_(table.detach()[rows], alpha=self._keys.l2)
@@ -165,6 +166,16 @@ class Updates:
             optimizer.load_state_dict({"state": state, "param_groups": groups})
         for place, decay in enumerate(self._decays):
             decay.restore(tensors[f"decay.{place}"])
+
+
+def _coalesced(grad: Tensor) -> Tensor:
+    """A sparse gradient with each row once; one whose rows rise already is not sorted again."""
+    indices = grad._indices()
+    if grad.is_coalesced() or not bool((indices[0].diff() > 0).all()):
+        return grad.coalesce()
+    return torch.sparse_coo_tensor(
+        indices, grad._values(), grad.shape, is_coalesced=True, check_invariants=False
+    )
 
 
 class LearningRate:

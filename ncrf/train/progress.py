@@ -80,14 +80,14 @@ def watch_entities(progress: Progress, score: Score) -> None:
 
 def header() -> str:
     """The first row of the table."""
-    return _table_row(_COLUMNS)
+    return table_row(_COLUMNS, _WIDTHS)
 
 
 def history_row(entry: dict[str, Any]) -> str:
     """An epoch as one row of the table; scores in percent."""
     dev = entry["dev"]
     names = ("precision", "recall", "f1", "accuracy")
-    return _table_row(
+    return table_row(
         [
             entry["epoch"],
             f"{entry['loss']:.4f}",
@@ -96,11 +96,13 @@ def history_row(entry: dict[str, Any]) -> str:
             f"{entry['sentences_per_second']:.0f}",
             f"{entry['seconds']:.1f}",
             "best" if dev and entry["best"] else "",
-        ]
+        ],
+        _WIDTHS,
     )
 
 
-def _table_row(cells: Sequence[object]) -> str:
+def table_row(cells: Sequence[object], widths: Sequence[int]) -> str:
+    """Cells to the right in columns of these widths."""
     return " ".join(
-        f"{cell!s:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)
+        f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True)
     ).rstrip()

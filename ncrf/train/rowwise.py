@@ -1,4 +1,7 @@
-"""Updates of tables whose gradient is sparse: only the rows in use are looked at."""
+"""Updates of tables whose gradient is sparse: only the rows in use are looked at.
+
+A table is ``[rows, width]``, or ``[rows]``.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,10 @@ class RowDecay:
         if grad is None:
             return
         rows = grad.indices()[0]
-        kept = self._table.detach()[rows].mul_(self._factors(self._taken[rows]))
+        kept = self._table.detach().index_select(0, rows)
+        kept *= self._factors(self._taken.index_select(0, rows))
         self._table.index_copy_(0, rows, kept)
-        self._taken[rows] = self._sum
+        self._taken.index_fill_(0, rows, self._sum)
 
     @torch.no_grad()
     def settle(self) -> None:
@@ -52,7 +56,8 @@ class RowDecay:
         self._sum = 0.0
 
     def _factors(self, taken: Tensor) -> Tensor:
-        return (self._sum - taken).exp_().to(self._table.dtype).unsqueeze(1)
+        factors = (self._sum - taken).exp_().to(self._table.dtype)
+        return factors.view(-1, *[1] * (self._table.dim() - 1))
 
     def state(self) -> Tensor:
         """What each row has taken, and behind it the sum of what was decided, ``[rows + 1]``."""

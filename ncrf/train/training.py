@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from ncrf.config import Config, all_keys, log_idle_keys
+from ncrf.config.template_keys import WHOLE_CORPUS
 from ncrf.data import corpora
 from ncrf.data.dataset import Dataset, InternedCorpus
 from ncrf.data.partial import settled
 from ncrf.data.schemes import PLAIN
+from ncrf.data.template_features import TemplateFeatures, build_features, template_columns
+from ncrf.data.templates import read_templates
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
@@ -24,6 +27,7 @@ from ncrf.evaluate import Score, history_scores, report_lines
 from ncrf.model import folder, pretrained
 from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.train import checkpoint, folder_lock, warm_start
+from ncrf.train.corpus_training import CorpusTrainer
 from ncrf.train.machine import training_threads
 from ncrf.train.minibatch import Trainer
 
@@ -63,7 +67,7 @@ def _train(config: Config, train_dir: str, model_dir: Path) -> Predictor:
         predictor = _untrained(vectors.resolved(read.config), read.vocabulary, vectors, device)
         dev = _encode(predictor, files.dev_dir)
         test = _encode(predictor, files.test_dir)
-        _run_epochs(predictor, read, dev, model_dir)
+        predictor = _run(predictor, read, dev, model_dir)
     if dev is None:
         logger.info("no dev_dir: the last epoch is kept")
     if test is not None:
@@ -108,7 +112,44 @@ def _read_corpus(config: Config, path: str) -> _Read:
         old = warm_start.read_vocabulary(config.files.init_from)
         vocabulary = warm_start.extend_vocabulary(old, vocabulary)
     corpora.log_alphabets(vocabulary)
+    if config.templates.template_file is not None:
+        if partial:
+            raise InputError(
+                "template_file= needs a label for every word, and some are known in part",
+                file=path,
+                remedy="partial_labels=none takes every label as it stands",
+            )
+        vocabulary = replace(vocabulary, templates=_read_features(config, corpus, vocabulary))
     return _Read(config, corpus, vocabulary, partial)
+
+
+def _read_features(
+    config: Config, corpus: InternedCorpus, vocabulary: Vocabulary
+) -> TemplateFeatures:
+    """The features that the templates find in the training corpus."""
+    keys = config.templates
+    assert keys.template_file is not None
+    labels = vocabulary.encode(corpus).labels
+    assert labels is not None
+    features = build_features(
+        read_templates(keys.template_file),
+        template_columns(corpus),
+        corpus,
+        labels,
+        len(vocabulary.labels),
+        cutoff=keys.feature_cutoff,
+        all_possible_states=keys.all_possible_states,
+        all_possible_transitions=keys.all_possible_transitions,
+    )
+    by_pairs = features.templates.bigram or features.templates.transitions
+    if by_pairs and not config.inference.use_crf:
+        raise config.error("use_crf", "use_crf=False, but there are B templates", "use_crf=True")
+    logger.info(
+        "templates: %s attributes, %s features",
+        f"{features.attributes.num_unigram + features.attributes.num_bigram:,}",
+        f"{features.index.num_features:,}",
+    )
+    return features
 
 
 def _untrained(
@@ -119,36 +160,59 @@ def _untrained(
     vectors.fill(labeler)
     if config.files.init_from is not None:
         warm_start.copy_weights(config.files.init_from, labeler)
-    labeler.representation.freeze(config.training.freeze, tuple(vocabulary.features))
+    embedded = () if config.classical else tuple(vocabulary.features)
+    labeler.representation.freeze(config.training.freeze, embedded)
     return Predictor(labeler.to(device), vocabulary, config, vectors.new_words)
 
 
-def _run_epochs(predictor: Predictor, read: _Read, dev: Dataset | None, model_dir: Path) -> None:
-    """Train the predictor's network, in a new folder or from where a training stopped."""
+def _run(predictor: Predictor, read: _Read, dev: Dataset | None, model_dir: Path) -> Predictor:
+    """Train the predictor's model, in a new folder or from where a training stopped."""
+    config = predictor.config
+    evaluate = None if dev is None else lambda: predictor.score(dev)
+    whole = config.training.optimizer in WHOLE_CORPUS
+    build = _corpus_trainer if whole else _epoch_trainer
+    trainer = build(predictor, read, model_dir, evaluate)
+    _prepare_folder(config, model_dir, read.vocabulary, trainer)
+    try:
+        trainer.run()
+    except KeyboardInterrupt:
+        logger.info("interrupted after %s; resume=True goes on", trainer.where)
+        raise
+    if isinstance(trainer, CorpusTrainer):  # it has dropped features that came to nothing
+        return Predictor(trainer.labeler, trainer.vocabulary, config)
+    return predictor
+
+
+def _corpus_trainer(
+    predictor: Predictor, read: _Read, model_dir: Path, evaluate: Callable[[], Score] | None
+) -> CorpusTrainer:
+    """Training by a learner of the whole corpus."""
+    train = read.vocabulary.encode(read.corpus)
+    return CorpusTrainer(
+        predictor.labeler, train, predictor.config, model_dir, read.vocabulary, evaluate
+    )
+
+
+def _epoch_trainer(
+    predictor: Predictor, read: _Read, model_dir: Path, evaluate: Callable[[], Score] | None
+) -> Trainer:
+    """Training by minibatches."""
     threads = 1
     if predictor.labeler.device.type == "cpu" and predictor.labeler.runs_side_by_side:
         # Threads that compute parts of a layer keep the cores busier than torch's, which share out
         # single operations, and do not wait for each other where another program wants a core.
         threads = training_threads(predictor.config)
         torch.set_num_threads(1)
-    trainer = Trainer(
+    return Trainer(
         predictor.labeler,
         read.vocabulary.encode(read.corpus),
         predictor.config,
         model_dir,
         read.vocabulary,
-        None if dev is None else lambda: predictor.score(dev),
+        evaluate,
         partial_labels=read.partial,
         threads=threads,
     )
-    _prepare_folder(predictor.config, model_dir, read.vocabulary, trainer)
-    try:
-        trainer.run()
-    except KeyboardInterrupt:
-        progress = trainer.progress
-        where = f" and {progress.step} steps" if progress.step else ""
-        logger.info("interrupted after epoch %d%s; resume=True goes on", progress.epoch, where)
-        raise
 
 
 def _refuse_missing_features(config: Config, corpus: InternedCorpus) -> None:
@@ -189,7 +253,7 @@ def _encode(predictor: Predictor, path: str | None) -> Dataset | None:
 
 
 def _prepare_folder(
-    config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer
+    config: Config, model_dir: Path, vocabulary: Vocabulary, trainer: Trainer | CorpusTrainer
 ) -> None:
     """Begin anew, or go on where an unfinished training stopped."""
     if config.files.resume and checkpoint.can_resume(model_dir):
@@ -217,6 +281,12 @@ def _refuse_changes(config: Config, model_dir: Path, vocabulary: Vocabulary) -> 
                 "the same value, or overwrite=True to start anew",
             )
     if known != vocabulary:
+        if replace(known, templates=None) == replace(vocabulary, templates=None):
+            raise InputError(
+                "resume=True: the templates are not those that training began with",
+                file=config.templates.template_file,
+                remedy="the same lines, or overwrite=True to start anew",
+            )
         raise InputError(
             "resume=True: the corpus is not the one that training began with",
             file=config.files.train_dir,

@@ -130,7 +130,7 @@ class TestChoices:
         add_choice("word_seq_feature", "HIGHWAY")
         add_choice("word_seq_feature", "highway", group="mine")
         add_choice("WORD_SEQ_FEATURE", "LSTM")
-        assert find_key("word_seq_feature").choices == ("LSTM", "GRU", "CNN", "HIGHWAY")
+        assert find_key("word_seq_feature").choices == ("LSTM", "GRU", "CNN", "none", "HIGHWAY")
         assert choices_of("word_seq_feature")["HIGHWAY"] == "mine"
         config = load_config({"word_seq_feature": "highway"}, check_files=False)
         assert config.word_layer.word_seq_feature == "HIGHWAY"

@@ -95,6 +95,10 @@ OTHER = {
     "cnn_layer": (4, 5, {"word_seq_feature": "CNN"}),
     "bilstm": (True, False, {}),
     "use_crf": (True, False, {}),
+    "template_file": ("a", "b", {}),
+    "feature_cutoff": (1, 2, {"template_file": "t"}),
+    "all_possible_states": (False, True, {"template_file": "t"}),
+    "all_possible_transitions": (True, False, {"template_file": "t"}),
 }
 
 

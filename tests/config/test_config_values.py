@@ -130,7 +130,7 @@ class TestChoices:
 
     def test_an_unknown_value_names_the_nearest(self):
         assert error_of("word_seq_feature", "LTSM") == (
-            "word_seq_feature='LTSM' is not known (one of LSTM, GRU, CNN; nearest: LSTM)"
+            "word_seq_feature='LTSM' is not known (one of LSTM, GRU, CNN, none; nearest: LSTM)"
         )
         assert error_of("optimizer", "adagrat").endswith("nearest: Adagrad)")
         assert error_of("use_crff", "1").endswith("(the nearest name is use_crf)")
@@ -142,6 +142,7 @@ class TestChoices:
         assert set(choices["optimizer"]) == {
             *("SGD", "Adagrad", "AdaDelta", "RMSprop", "Adam"),
             "AdamW",
+            *("LBFGS", "IIS-S", "IIS-T", "perceptron", "PA"),
         }
         assert {"CNN", "LSTM", "GRU", "ALL"} <= set(choices["char_seq_feature"])
         assert {"LSTM", "GRU", "CNN"} <= set(choices["word_seq_feature"])

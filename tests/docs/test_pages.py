@@ -59,7 +59,9 @@ def test_the_tuning_commands_have_keys_and_values_that_exist():
         assert not idle_keys(config), command
 
 
-@pytest.mark.parametrize("page", ["data", "ncrfpp", "python", "error-analysis"])
+@pytest.mark.parametrize(
+    "page", ["data", "ncrfpp", "python", "error-analysis", "sklearn", "templates"]
+)
 def test_what_stands_there_runs(page, tmp_path):
     prepare(tmp_path, sentences=None if page == "data" else 30)
     run_page(page, tmp_path)

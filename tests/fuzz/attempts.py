@@ -115,6 +115,13 @@ class Targets:
             )
         )
 
+        self.with_templates = folder / "with_templates"
+        self.templates = folder / "templates"
+        self.templates.write_text("U00:%x[0,0]\nU01:%x[-1,0]/%x[0,2]\nB\nB00:%x[0,2]\n")
+        classical = {"word_seq_feature": "none", "optimizer": "LBFGS"}
+        templates = {"template_file": str(self.templates), "train_dir": str(corpus)}
+        Tagger.train({**classical, **templates, "model_dir": str(self.with_templates), **keys})
+
     def try_one(self, name, data):
         """Give ``data`` to the target of this name."""
         counts = self.counts
@@ -219,6 +226,13 @@ class Targets:
         assert not (model / "lock.json").exists()
         return status
 
+    def template_file(self, data):
+        path, model = self._file("x.template", data), self.folder / "classical"
+        keys = {"train_dir": self.gold, "model_dir": model, "template_file": path}
+        keys |= {"word_seq_feature": "none", "optimizer": "LBFGS", "iteration": 2}
+        arguments = [f"--{key}={value}" for key, value in keys.items()]
+        return attempt(["train", *arguments, "--overwrite", "True", "--threads", 1], [path])
+
     def packed(self, data):
         path = self._file("x.gz", data)
         return attempt(["check", path], [path])
@@ -275,6 +289,12 @@ class Targets:
 
     def model_vectors(self, data):
         return self._model(self.with_vectors, "vectors.safetensors", data)
+
+    def model_templates(self, data):
+        return self._model(self.with_templates, "templates.json", data)
+
+    def model_template_arrays(self, data):
+        return self._model(self.with_templates, "templates.safetensors", data)
 
     def model_manifest(self, data):
         return self._model(self.model, manifest.MANIFEST, data, seal=False)

@@ -1,7 +1,5 @@
 """Row-by-row updates of large tables give the weights that dense ones give."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from torch import nn
@@ -26,7 +24,7 @@ class Tiny(nn.Module):
         self.projection = nn.Linear(WIDTH, 2)
         self.device = torch.device("cpu")
         tables = [self.table.weight] if rowwise else []
-        self.representation = SimpleNamespace(rowwise_gradients=lambda: tables)
+        self.rowwise_gradients = lambda: tables
 
     def loss(self, rows):
         return self.projection(self.table(rows)).square().sum()
@@ -73,6 +71,30 @@ def test_sgd_by_rows_equals_dense_sgd(l2, clip):
         torch.testing.assert_close(by_row.table.weight[unused], dense.table.weight[unused])
     else:
         torch.testing.assert_close(by_row.state_dict(), dense.state_dict())
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_a_table_of_single_numbers(name):
+    """Weights of templates ``[K]`` move as a table ``[K,1]`` does."""
+    keys = training_keys(optimizer=name, l2=0.3, clip=0.5)
+    start, found = torch.randn(ROWS, generator=torch.Generator().manual_seed(0)), []
+    for shape in ((ROWS,), (ROWS, 1)):
+        model = Tiny(False)
+        model.table.weight = nn.Parameter(start.clone().view(shape))
+        model.rowwise_gradients = lambda model=model: [model.table.weight]
+        updates = Updates(model, keys)
+        for step in range(STEPS):
+            updates.zero_grad()
+            rows = rows_of(step)
+            values = torch.arange(1.0, 1 + len(rows)).view(-1, *shape[1:])
+            if step % 2:  # what rises already is not sorted again
+                rows, values = rows.unique(), values[: len(rows.unique())]
+            table = model.table.weight
+            table.grad = torch.sparse_coo_tensor(rows[None], values, shape, check_invariants=True)
+            updates.step(0.05)
+        updates.settle()
+        found.append(model.table.weight.detach().view(-1))
+    assert torch.equal(*found) and not torch.equal(found[0], start)
 
 
 def test_the_decay_of_a_row_in_use_is_that_of_every_step():
