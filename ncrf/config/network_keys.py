@@ -255,6 +255,13 @@ class Training:
         interval="(0, inf)",
         used_when=_STEPS,
     )
+    ema: float | None = key(
+        None,
+        "Average the weights over the steps of training, each step with this weight for what was "
+        "before, as in 0.999; the averages are what the dev score is of and what is saved. Unset: "
+        "the weights themselves.",
+        interval="(0, 1)",
+    )
     patience: int | None = key(
         None,
         "Stop after this many epochs without a better dev score. Unset: never.",

@@ -99,9 +99,10 @@ class Trainer:
         with Interrupt() as interrupt, side_by_side.threads(self._threads):
             while self.progress.epoch < keys.iteration and not self._out_of_patience():
                 self._epoch(interrupt)
-        checkpoint.publish(
-            self.model_dir, self.labeler.state_dict() if self._evaluate is None else None
-        )
+        with self._updates.averaged():
+            checkpoint.publish(
+                self.model_dir, self.labeler.state_dict() if self._evaluate is None else None
+            )
         checkpoint.write_history(self.model_dir, self.progress.history)
         self.labeler.load_state_dict(
             folder.read_tensors(self.model_dir / folder.WEIGHTS), strict=True
@@ -114,7 +115,8 @@ class Trainer:
         watch_loss(progress, loss, self._guessing)
         seconds, progress.seconds = progress.seconds, 0.0
         progress.epoch, progress.step, progress.loss = progress.epoch + 1, 0, 0.0
-        score = self._evaluate() if self._evaluate is not None else None
+        with self._updates.averaged():
+            score = self._evaluate() if self._evaluate is not None else None
         rose = True
         if score is not None:
             watch_entities(progress, score)
@@ -136,7 +138,8 @@ class Trainer:
         }
         progress.history.append(entry)
         if rose and self._evaluate is not None:
-            checkpoint.publish(self.model_dir, self.labeler.state_dict())
+            with self._updates.averaged():
+                checkpoint.publish(self.model_dir, self.labeler.state_dict())
         self._write_state()
         if self._evaluate is not None:
             checkpoint.write_history(self.model_dir, progress.history)

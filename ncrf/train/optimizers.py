@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
 
 from ncrf.config.schema import Training
 from ncrf.model.labeler import Labeler
+from ncrf.train.average import WeightAverage
 from ncrf.train.rowwise import RowAdagrad, RowDecay
 
 Parameters = Iterable[nn.Parameter]
@@ -76,6 +78,9 @@ class Updates:
             self._optimizers.append(RowAdagrad(self._rows, lr=keys.learning_rate))
         lazily = name == "sgd" and keys.l2 > 0
         self._decays = [RowDecay(table) for table in self._rows] if lazily else []
+        self._average = None
+        if keys.ema is not None:
+            self._average = WeightAverage(labeler, keys.ema, self._rows)
 
     def zero_grad(self) -> None:
         """Forget the gradient."""
@@ -90,6 +95,8 @@ class Updates:
         norm = self._clip()
         if norm.device.type == "cpu" and not math.isfinite(norm.item()):
             return norm
+        if self._average is not None:
+            self._average.before_step()
         for decay in self._decays:
             decay.apply(rate * self._keys.l2)
         if self._plain:
@@ -98,6 +105,8 @@ class Updates:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
+        if self._average is not None:
+            self._average.after_step()
         return norm
 
     @torch.no_grad()
@@ -136,9 +145,18 @@ class Updates:
         return grad
 
     def settle(self) -> None:
-        """Let the decay reach all rows: afterwards the weights are those of dense updates."""
+        """Let the decay reach all rows: afterwards the weights are those of dense updates.
+
+        Their average is then complete; it is one of the weights as they were in use.
+        """
         for decay in self._decays:
             decay.settle()
+        if self._average is not None:
+            self._average.complete()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Between settling and the next step: the labeler as it is to be used, ``ema`` applied."""
+        return nullcontext() if self._average is None else self._average.in_place()
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a resumed training needs of the optimizers, by name."""
@@ -151,6 +169,8 @@ class Updates:
         }
         for place, decay in enumerate(self._decays):
             found[f"decay.{place}"] = decay.state()
+        if self._average is not None:
+            found |= self._average.tensors()
         return found
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
@@ -166,6 +186,8 @@ class Updates:
             optimizer.load_state_dict({"state": state, "param_groups": groups})
         for place, decay in enumerate(self._decays):
             decay.restore(tensors[f"decay.{place}"])
+        if self._average is not None:
+            self._average.restore(tensors)
 
 
 def _coalesced(grad: Tensor) -> Tensor:
