@@ -136,6 +136,11 @@ class WordLayer:
         shapes_model=True,
         used_when={**_WORD_LAYER, "word_seq_feature": ("LSTM", "GRU")},
     )
+    locked_dropout: bool = key(
+        False,
+        "Whether dropout before and after the layer drops the same numbers at every word of a "
+        "sentence (variational dropout), not others at each.",
+    )
 
 
 @key_group("network")
@@ -146,6 +151,30 @@ class Network:
     dropout: float = key(
         0.5,
         "Probability with which training drops a number at each dropout.",
+        interval="[0, 1)",
+    )
+    dropout_char: float | None = key(
+        None,
+        "The same for embedded characters alone. Unset: dropout.",
+        interval="[0, 1)",
+        used_when=_CHARS,
+    )
+    dropout_input: float | None = key(
+        None,
+        "The same for word vectors before the word layer alone. Unset: dropout.",
+        interval="[0, 1)",
+    )
+    dropout_output: float | None = key(
+        None,
+        "The same for what the word layer gives (a CNN: each of its convolutions) alone. Unset: "
+        "dropout.",
+        interval="[0, 1)",
+        used_when=_WORD_LAYER,
+    )
+    word_dropout: float = key(
+        0.0,
+        "Probability with which training drops a whole word: its vector, with those of characters "
+        "and features, becomes 0 for the word layer. The other words are not scaled up.",
         interval="[0, 1)",
     )
 

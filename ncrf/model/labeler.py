@@ -14,7 +14,7 @@ from ncrf.data.label_tables import legal_transitions
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
-from ncrf.model.representation import InputSizes, WordRepresentation
+from ncrf.model.representation import InputDropout, InputSizes, WordRepresentation
 from ncrf.model.template_scores import TemplateScores
 from ncrf.model.word_layers import (
     WORD_LAYERS,
@@ -193,12 +193,11 @@ def _refuse_giant(config: Config, vocabulary: Vocabulary) -> None:
 def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
     scheme = vocabulary.scheme
     legal = legal_transitions(vocabulary.labels.strings, scheme.target, scheme.delimiter)
-    dropout = config.network.dropout
     representation = WordRepresentation(
         config.words,
         config.chars,
         input_sizes(config, vocabulary),
-        dropout,
+        _input_dropout(config),
         own_keys(config, "char_seq_feature"),
     )
     word_layer = None
@@ -206,7 +205,7 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
         word_layer = WORD_LAYERS.get(config.word_layer.word_seq_feature)(
             config.word_layer,
             representation.output_size,
-            dropout,
+            _rate(config.network.dropout_output, config),
             *own_keys(config, "word_seq_feature"),
         )
     classify = config.corpus.sentence_classification
@@ -228,3 +227,18 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
         classify=classify,
         templates=templates,
     )
+
+
+def _input_dropout(config: Config) -> InputDropout:
+    keys = config.network
+    return InputDropout(
+        characters=_rate(keys.dropout_char, config),
+        vectors=_rate(keys.dropout_input, config),
+        words=keys.word_dropout,
+        locked=config.word_layer.locked_dropout,
+    )
+
+
+def _rate(own: float | None, config: Config) -> float:
+    """The dropout of one place: its own, or that of all places."""
+    return config.network.dropout if own is None else own

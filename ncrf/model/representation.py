@@ -16,7 +16,7 @@ from ncrf.data.alphabet import PADDING
 from ncrf.data.batch import Batch, WordTypes
 from ncrf.errors import ConfigError
 from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
-from ncrf.model.dropout import Dropout
+from ncrf.model.dropout import Dropout, WordDropout
 from ncrf.model.side_by_side import Part, side_by_side
 
 _ROWWISE_ROWS = 1000  # from this size on, a table's gradient is kept for the rows in use only
@@ -39,12 +39,27 @@ class InputSizes:
     features: tuple[tuple[int, int], ...] = ()
 
 
+@dataclass(frozen=True)
+class InputDropout:
+    """Probabilities with which training drops parts of the input.
+
+    ``characters`` is for each number of an embedded character, ``vectors`` for each of a word's
+    vector, ``words`` for all of that vector. With ``locked`` the same numbers of the vector are
+    dropped at every word of a sentence.
+    """
+
+    characters: float = 0.0
+    vectors: float = 0.0
+    words: float = 0.0
+    locked: bool = False
+
+
 class WordRepresentation(nn.Module):
     """What the network knows of a word before it sees the sentence.
 
     Word embedding, feature embeddings and the character layer's output are concatenated, then
-    dropout. The two parts that depend on the word alone are computed once for each distinct
-    word of the batch.
+    dropout of single numbers and of whole words. The two parts that depend on the word alone are
+    computed once for each distinct word of the batch.
     """
 
     def __init__(
@@ -52,12 +67,14 @@ class WordRepresentation(nn.Module):
         word_keys: Words,
         char_keys: Chars,
         sizes: InputSizes,
-        dropout: float,
+        dropout: InputDropout,
         own_char_keys: tuple[Any, ...] = (),
     ) -> None:
         """``own_char_keys`` holds the key group that a plugin's character layer has for itself."""
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.char_dropout = Dropout(dropout.characters)
+        self.dropout = Dropout(dropout.vectors, shared=1 if dropout.locked else None)
+        self.word_dropout = WordDropout(dropout.words)
         self.word_embedding = _embedding(*sizes.words) if word_keys.use_word_emb else None
         self.feature_embeddings = nn.ModuleList(_embedding(*size) for size in sizes.features)
         self.char_embedding: nn.Embedding | None = None
@@ -108,7 +125,8 @@ class WordRepresentation(nn.Module):
         """Word vectors ``[B,L,D]`` of a batch; what stands at padding has no meaning."""
         types = self.type_vectors(batch)
         words = None if types is None else functional.embedding(batch.word_index, types)
-        output: Tensor = self.dropout(self.with_features(words, batch.features))
+        vectors = self.dropout(self.with_features(words, batch.features))
+        output: Tensor = self.word_dropout(vectors)
         return output
 
     def with_features(self, words: Tensor | None, features: Tensor) -> Tensor:
@@ -136,7 +154,7 @@ class WordRepresentation(nn.Module):
         layer = self.char_layer
         assert self.char_embedding is not None and layer is not None
         if characters.numel() <= (_FEW_CHARACTERS if layer.repeatable else _MAX_CHARACTERS):
-            vectors: Tensor = layer(self.dropout(self.char_embedding(characters)), lengths)
+            vectors: Tensor = layer(self.char_dropout(self.char_embedding(characters)), lengths)
             return vectors
         order = torch.argsort(lengths, descending=True, stable=True)
         groups = list(_alike(order, lengths[order].tolist()))
@@ -146,7 +164,8 @@ class WordRepresentation(nn.Module):
             done = side_by_side([Part(self._repeatable(*group), [], weights) for group in shorter])
         else:
             done = tuple(
-                layer(self.dropout(self.char_embedding(ids)), counts) for ids, counts in shorter
+                layer(self.char_dropout(self.char_embedding(ids)), counts)
+                for ids, counts in shorter
             )
         return torch.cat(done)[torch.argsort(order)]
 
@@ -155,7 +174,7 @@ class WordRepresentation(nn.Module):
         table, layer = self.char_embedding, self.char_layer
         assert table is not None and layer is not None
         shape = (*characters.shape, table.embedding_dim)
-        mask = self.dropout.mask(shape, table.weight.dtype)
+        mask = self.char_dropout.mask(shape, table.weight)
 
         def compute() -> Tensor:
             embedded = table(characters)

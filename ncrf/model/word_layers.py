@@ -50,7 +50,7 @@ class RecurrentWordLayer(WordLayer):
             layers=keys.lstm_layer,
             bidirectional=keys.bilstm,
         )
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(dropout, shared=1 if keys.locked_dropout else None)
         self.output_size = self.recurrent.output_size
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class WordCNN(WordLayer):
             nn.Conv1d(width, width, kernel_size=3, padding=1) for _ in range(keys.cnn_layer)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(keys.cnn_layer))
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(dropout, shared=2 if keys.locked_dropout else None)  # of [B,H,L]
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Word vectors ``[B,L,D]`` to states ``[B,L,H]``."""
