@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes train.txt, dev.txt and test.txt of the CoNLL-2000 chunking corpus.
+"""Makes train.txt, dev.txt, all.txt and test.txt of the CoNLL-2000 chunking corpus.
 
     scripts/prepare_conll2000.py SOURCE [TARGET] [--dev N]
 
@@ -7,14 +7,15 @@ SOURCE is a folder with train.txt and test.txt, or NLTK's conll2000.zip. The lin
 word, part of speech and chunk, with single spaces, chunks in IOB2; a config reads them with
 columns=word,-,label, or with columns=word,[POS],label to use the parts of speech too.
 
-The corpus has no dev part. As in other work, 1,000 sentences drawn at random from the training file
-become dev.txt, here always the same ones. --dev N draws another number; --dev 0 leaves the training
-file whole and writes no dev.txt, to train on all of it for a number of epochs that is known.
+The corpus has no dev part. The last 1,000 sentences of the training file become dev.txt, the others
+train.txt; all.txt has all of them, to train on when the settings are chosen. --dev N takes another
+number.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 
@@ -37,7 +38,6 @@ CORPUS = ColumnCorpus(
     },
 )
 DEV_SENTENCES = 1_000
-SEED = 2000
 
 
 def main(arguments: Sequence[str] | None = None, corpus: ColumnCorpus = CORPUS) -> int:
@@ -48,14 +48,14 @@ def main(arguments: Sequence[str] | None = None, corpus: ColumnCorpus = CORPUS) 
         type=int,
         default=DEV_SENTENCES,
         metavar="N",
-        help="training sentences that become the dev part (default: %(default)s; 0: none)",
+        help="how many training sentences become the dev part (default: %(default)s)",
     )
 
     def prepare(given: argparse.Namespace) -> None:
         with staged(given.target) as folder:
             corpus.write(folder, given)
-            if given.dev:
-                split_off(folder / "train.txt", folder / "dev.txt", given.dev, SEED)
+            shutil.copyfile(folder / "train.txt", folder / "all.txt")
+            split_off(folder / "train.txt", folder / "dev.txt", given.dev)
 
     return run(prepare, parser.parse_args(arguments))
 

@@ -10,10 +10,10 @@ SOURCE is a folder (or a zip archive) with one of these for each part:
     NAME_training.utf8, NAME_test_gold.utf8     SIGHAN 2005: lines of words with spaces between;
                                                 or NAMEtrain.txt, NAMEdev.txt, NAMEtest.txt
 
-Where there is no dev part, --dev N says how many training sentences, drawn at random and always
-the same ones, become one. What is made has three columns, with tabs: the character; it and the one
-after it, a feature that helps; and its label. A config reads it with columns=word,[BIGRAM],label,
-or with columns=word,-,label without the feature.
+Where there is no dev part, --dev N says how many of the last training sentences become one. What is
+made has three columns, with tabs: the character; it and the one after it, a feature that helps; and
+its label. A config reads it with columns=word,[BIGRAM],label, or with columns=word,-,label without
+the feature.
 """
 
 from __future__ import annotations
@@ -39,16 +39,15 @@ PATTERNS = {
     "test": ["*-ud-test.conllu", "*test.bmes", "*test_gold.utf8", "*test.txt"],
 }
 CONTENTS = "a treebank, files .bmes, or lines of words"
-SEED = 2005
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, f"folder with {CONTENTS}", "data/gsdsimp")
+    parser = new_parser(__doc__, f"folder with {CONTENTS}", "data/cws")
     parser.add_argument(
         "--dev",
         type=int,
         metavar="N",
-        help="training sentences that become the dev part, where there is none",
+        help="how many training sentences become the dev part, where there is none",
     )
     return run(prepare, parser.parse_args(arguments))
 
@@ -65,7 +64,7 @@ def prepare(given: argparse.Namespace) -> None:
     with staged(given.target) as folder:
         write_parts(folder, parts, READING, any_version=given.any_version)
         if given.dev is not None:
-            split_off(folder / "train.txt", folder / "dev.txt", given.dev, SEED)
+            split_off(folder / "train.txt", folder / "dev.txt", given.dev)
 
 
 def _part(given: argparse.Namespace, part: str, file: SourceFile) -> Part:

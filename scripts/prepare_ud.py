@@ -30,7 +30,7 @@ CONTENTS = "the .conllu files of a treebank"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, f"folder with {CONTENTS}", "data/ewt")
+    parser = new_parser(__doc__, f"folder with {CONTENTS}", "data/ud_pos")
     return run(prepare, parser.parse_args(arguments))
 
 

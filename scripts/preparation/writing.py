@@ -35,7 +35,7 @@ class Part:
     published: Published | None = None
 
 
-PARTS = ("train.txt", "dev.txt", "test.txt")
+PARTS = ("train.txt", "dev.txt", "all.txt", "test.txt")
 
 
 @contextmanager
