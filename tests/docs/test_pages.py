@@ -46,7 +46,7 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("page", OWN)
 def test_files_that_are_named_exist(page):
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    for path in re.findall(r"\b(?:ncrf|tests|configs|sample_data|scripts)/[\w./]+\w", text):
+    for path in re.findall(r"\b(?:ncrf|tests|configs|sample_data|scripts)/[\w./-]+\w", text):
         assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), path
 
 
