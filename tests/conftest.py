@@ -1,5 +1,6 @@
 """What several tests share: a small trained model on the sample data."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ SAMPLE = ROOT / "sample_data"
 def one_thread():
     """Small tensors are computed fastest, and always alike, by one thread."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts():
+    """Ctrl-C interrupts, also where a shell started the tests in the background without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def small_keys(folder: Path, **keys):
