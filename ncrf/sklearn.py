@@ -304,6 +304,10 @@ class CRF(BaseEstimator):  # type: ignore[misc]
                     f"{name} is {getattr(self, name)!r}",
                     remedy="None: the estimator itself holds the model; joblib keeps it",
                 )
+        for name, least in (("c1", 0), ("c2", 0), ("num_memories", 1)):
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise InputError(f"{name} is {value}", remedy=f"{least} or more")
 
 
 def _check_lengths(sentences: list[Sequence[Items]], labelings: list[list[Any]]) -> None:

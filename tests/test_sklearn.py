@@ -198,6 +198,9 @@ def test_mistakes_are_named():
     for options, text in (
         ({"algorithm": "arow"}, r"algorithm is 'arow' \(there is only lbfgs\)"),
         ({"model_filename": "m"}, "model_filename is 'm'"),
+        ({"c1": -1}, r"c1 is -1 \(0 or more\)"),
+        ({"c2": float("nan")}, r"c2 is nan \(0 or more\)"),
+        ({"num_memories": 0}, r"num_memories is 0 \(1 or more\)"),
         ({"n_jobs": 0}, "n_jobs is 0"),
     ):
         with pytest.raises(InputError, match=text):

@@ -16,10 +16,10 @@ from ncrf.errors import ConfigError, NcrfError, printable
 _DESCRIPTION = """\
 ncrf trains and runs neural sequence labelers that a config file describes.
 
-  python main.py --config FILE [--key value ...]    what the file's status says
-  ncrf run FILE [--key value ...]                   the same
-  ncrf train FILE [--key value ...]                 train a model
-  ncrf decode FILE [--key value ...]                label a file with a model
+  python main.py --config CONFIG [--key value ...]  what the file's status says
+  ncrf run CONFIG [--key value ...]                 the same
+  ncrf train CONFIG [--key value ...]               train a model
+  ncrf decode CONFIG [--key value ...]              label a file (raw_dir) with a model
   ncrf evaluate GOLD PREDICTED [options]            score one file against another
   ncrf report MODEL FILE [options]                  error analysis of a model on a labelled file
   ncrf convert --to SCHEME IN OUT [options]         a corpus in another label scheme

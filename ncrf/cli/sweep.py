@@ -102,6 +102,8 @@ def _write_tables(runs: list[Run], out: Path) -> None:
             text = table(records, title=f"Sweep of {folders[folder]}")
             write_file(folder / "results.md", text.encode("utf-8"))
     together = [record for records in found.values() for record in records]
+    done = {(folder, record["run"]) for folder, records in found.items() for record in records}
+    left = [run.name for run in runs if (run.row.folder, run.name) not in done]
     if not together:
         print("no run has finished")
         return
@@ -111,6 +113,11 @@ def _write_tables(runs: list[Run], out: Path) -> None:
     if len(found) > 1:
         write_file(out / "results.md", text.encode("utf-8"))
     print(f"\n{text}", end="")
+    if left:
+        more = ", ..." if len(left) > 1 else ""
+        print(
+            f"ncrf: {len(left)} of {len(runs)} runs are missing: {left[0]}{more}", file=sys.stderr
+        )
 
 
 def _jobs(raw: str) -> int:

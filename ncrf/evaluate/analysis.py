@@ -8,6 +8,7 @@ they come from: `confusion`, `entity_errors`, `vocabulary_classes`, `calibration
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -159,7 +160,7 @@ def _unknown_labels(sentences: Sequence[Sentence], known: Collection[str] | None
     return unknown
 
 
-class _Counts:
+class _Counts(ABC):
     """What both kinds of analysis count."""
 
     task = ""
@@ -171,9 +172,9 @@ class _Counts:
         self.classes = _ScoreTable(CLASSES)
         self.labels: list[tuple[float, bool]] = []
 
+    @abstractmethod
     def add(self, sentence: Sentence, prediction: Predicted) -> None:
         """Count a sentence."""
-        raise NotImplementedError
 
     def analysis(self, score: Score, file: str, unknown: dict[str, int], top: int) -> Analysis:
         """What was counted."""

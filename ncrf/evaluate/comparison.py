@@ -148,6 +148,8 @@ def _p(p: float) -> str:
 def _check(a: System, b: System) -> None:
     """InputError where two outputs are not for the same gold items, sentence by sentence."""
     first = a.counts[0]
+    if not len(first.gold):
+        raise InputError("holds no sentence to compare", file=a.places[0])
     outputs: Sequence[tuple[str, SentenceCounts]] = [
         pair for one in (a, b) for pair in zip(one.places, one.counts, strict=True)
     ]

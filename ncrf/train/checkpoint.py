@@ -20,6 +20,7 @@ from ncrf.config import Config
 from ncrf.data.output_files import TEMPORARY, flush_folder, reason, temporary_name
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import InputError, NcrfError
+from ncrf.model.description import kept_epoch
 from ncrf.model.folder import (
     ALPHABETS,
     CONFIG,
@@ -215,15 +216,11 @@ def write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 
 
 def record_test(folder: Path, scores: Mapping[str, float]) -> None:
-    """Note the score of the test corpus in ``history.jsonl``, with the epoch that was kept.
-
-    That is the last one that was best, which without a dev corpus is the last of all.
-    """
+    """Note the score of the test corpus in ``history.jsonl``, with the epoch that was kept."""
     history = [json.loads(line) for line in read_file(folder / HISTORY).splitlines()]
-    kept = [entry for entry in history if entry["best"]] or history
     for entry in history:
         entry.pop("test", None)
-    kept[-1]["test"] = dict(scores)
+    kept_epoch(history)["test"] = dict(scores)
     write_history(folder, history)
 
 

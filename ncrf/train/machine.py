@@ -11,14 +11,15 @@ from pathlib import Path
 
 from ncrf.config import Config
 
-_SMALL_BATCH = 16  # sentences; in a CNN over so few a second thread costs as much as it gives
+_SMALL_BATCH = 16  # sentences; where torch shares out so few, a thread costs as much as it gives
 
 
 def training_threads(config: Config) -> int:
     """How many threads a training uses: as the config asks for, or as suits its batches."""
     few = config.training.batch_size <= _SMALL_BATCH
-    convolution = config.word_layer.use_word_seq and config.word_layer.word_seq_feature == "CNN"
-    return config.run.threads or (1 if few and convolution else len(os.sched_getaffinity(0)))
+    keys = config.word_layer
+    shared = not keys.use_word_seq or keys.word_seq_feature in ("LSTM", "GRU")
+    return config.run.threads or (1 if few and not shared else len(os.sched_getaffinity(0)))
 
 
 def machine_in_words(config: Config) -> str:

@@ -47,6 +47,13 @@ def test_scores_are_those_of_evaluate(files, capsys):
     assert 0 < low < result["difference"] < high
 
 
+def test_files_without_a_sentence(tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert main(["compare", *[str(empty)] * 3]) == 2
+    assert capsys.readouterr().err == f"ncrf: {empty}: holds no sentence to compare\n"
+
+
 def test_what_is_printed(files, capsys):
     assert main(["compare", str(GOLD), *files]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -15,7 +15,7 @@ def test_all_commands_stand_there(capsys):
     said = set(re.findall(r"^  ncrf (\w+)", capsys.readouterr().out, re.MULTILINE))
     listed = set(re.findall(r"^ncrf (\w+) ", TEXT, re.MULTILINE))
     assert len(said) > 10
-    assert listed == said - {"run"} and "`ncrf run FILE`" in TEXT
+    assert listed == said - {"run"} and "`ncrf run CONFIG`" in TEXT
 
 
 def test_all_pages_are_linked():

@@ -40,7 +40,8 @@ def test_threads_compute():
         return values
 
     with threads(3):
-        side_by_side([Part(meet, [torch.ones(1, requires_grad=True)], [])] * 3)
+        met = side_by_side([Part(meet, [torch.ones(1, requires_grad=True)], [])] * 3)
+    assert len(met) == 3 and not barrier.broken
 
 
 def test_outside_of_training_there_is_one_thread():

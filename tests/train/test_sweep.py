@@ -124,9 +124,15 @@ class TestSecondCall:
         }
 
     def test_the_table_alone(self, again, capsys):
-        assert main([*GOOD[:2], "--report-only"]) == 0
-        out, _ = capsys.readouterr()
+        assert main([*GOOD, "--report-only"]) == 0
+        out, err = capsys.readouterr()
+        assert out.count("| ner.config |") == 2 and "missing" not in err
+
+    def test_the_table_says_which_runs_are_missing(self, again, capsys):
+        assert main([*GOOD, "--seeds", "42,7", "--report-only"]) == 0
+        out, err = capsys.readouterr()
         assert out.count("| ner.config |") == 2
+        assert "ncrf: 2 of 4 runs are missing: " in err and "seed=7, ..." in err
 
     def test_several_configs_stand_in_one_table(self, again, capsys):
         shutil.copy("ner.config", "pos.config")
