@@ -71,7 +71,7 @@ class Batch:
     distinct word and spread by ``word_index``.
 
     Shapes:
-        words: ``[U]`` word ids of the distinct words.
+        words: ``[U]`` word ids of the distinct words, those with most characters first.
         characters: ``[U,W]`` their characters, 0 where the word has ended.
         character_lengths: ``[U]``.
         new_rows, new_vectors: ``[E]`` places in ``words`` whose vector is not the model's own
@@ -200,8 +200,8 @@ def make_batch(
     place, mask = _padded_places(starts, lengths)
     tokens = dataset.types[place]
     tokens[~mask] = tokens[0, 0] if tokens.size and mask[0, 0] else 0
-    types, word_index = np.unique(tokens, return_inverse=True)
     table = dataset.type_table
+    types, word_index = _distinct(table, tokens)
     words = table.words[types]
     characters, character_lengths = _characters(table, types, max_word_length)
     features = np.where(mask, dataset.features[:, place], PADDING)
@@ -223,7 +223,7 @@ def make_batch(
         character_lengths=torch.from_numpy(character_lengths),
         new_rows=torch.from_numpy(new_rows),
         new_vectors=torch.from_numpy(new_vectors),
-        word_index=torch.from_numpy(word_index.reshape(mask.shape)),
+        word_index=torch.from_numpy(word_index),
         features=torch.from_numpy(features),
         mask=torch.from_numpy(mask),
         lengths=torch.from_numpy(lengths),
@@ -266,6 +266,15 @@ def make_row_batch(
         index=sentences,
         attributes=AttributeBatch.cut(attributes, place, mask),
     )
+
+
+def _distinct(table: TypeTable, types: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct words ``[U]`` among ``types [B,L]``, longest first, and the place of each."""
+    distinct, places = np.unique(types, return_inverse=True)
+    longest_first = np.argsort(table.offsets[distinct] - table.offsets[distinct + 1], kind="stable")
+    rank = np.empty_like(longest_first)
+    rank[longest_first] = np.arange(len(rank))
+    return distinct[longest_first], rank[places].reshape(types.shape)
 
 
 def _padded(values: NDArray[np.bool_], offsets: IntArray, sentences: IntArray) -> Tensor:

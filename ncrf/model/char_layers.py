@@ -61,8 +61,7 @@ class _CharRecurrent(CharLayer):
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
         """Embedded characters ``[U,W,D]`` to ``[U,H]``."""
-        last: Tensor = self.recurrent(characters, lengths)[1]
-        return last
+        return self.recurrent.last(characters, lengths)
 
 
 @CHAR_LAYERS.register("LSTM")

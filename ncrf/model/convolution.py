@@ -2,7 +2,8 @@
 
 On a CPU the general convolution spends more on arranging its input than on arithmetic when the
 input is a batch's few hundred words. Here the windows of three characters are laid side by side and
-multiplied in one product; the gradient goes through the one place that was the maximum.
+multiplied in one product; the gradient goes through the place that was the maximum (places that are
+equal share it).
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ def convolve_maximum(characters: Tensor, lengths: Tensor, weight: Tensor, bias: 
         weight: ``[H,D,3]`` and bias ``[H]``, as torch.nn.Conv1d has them.
         returns: ``[U,H]``.
     """
-    if characters.is_cuda or torch.is_autocast_enabled(characters.device.type):
+    autocast = torch.is_autocast_enabled(characters.device.type)
+    if characters.is_cuda or autocast or not characters.numel():
         convolved = torch.nn.functional.conv1d(characters.transpose(1, 2), weight, bias, padding=1)
         return convolved.masked_fill(_padding(characters, lengths)[:, None], -torch.inf).amax(2)
+    padding = None
+    if int(lengths.min()) < characters.shape[1]:
+        padding = _padding(characters, lengths).t()
     result: Tensor = _ConvolveMaximum.apply(  # type: ignore[no-untyped-call]
-        characters, weight, _padding(characters, lengths)
+        characters.transpose(0, 1), weight, padding
     )
     return result + bias
 
@@ -39,34 +44,42 @@ def _padding(characters: Tensor, lengths: Tensor) -> Tensor:
 
 
 class _ConvolveMaximum(torch.autograd.Function):
-    """The convolution without its bias, and the maximum; see ``convolve_maximum``."""
+    """The convolution without its bias, and the maximum; see ``convolve_maximum``.
+
+    Here the place within the word comes first, ``[W,U,D]``: then a window lies in three pieces of
+    the same shape, and the maximum is one of whole rows.
+    """
 
     @staticmethod
-    def forward(ctx: Any, characters: Tensor, weight: Tensor, padding: Tensor) -> Tensor:
-        words, longest, width = characters.shape
-        windows = characters.new_zeros(words, longest, _WIDTH, width)
-        windows[:, 1:, 0] = characters[:, :-1]
-        windows[:, :, 1] = characters
-        windows[:, :-1, 2] = characters[:, 1:]
-        windows = windows.view(words * longest, _WIDTH * width)
+    def forward(ctx: Any, characters: Tensor, weight: Tensor, padding: Tensor | None) -> Tensor:
+        longest, words, width = characters.shape
+        places = longest * words
+        padded = characters.new_zeros(places + 2 * words, width)
+        padded[words:-words].view_as(characters).copy_(characters)
+        pieces = [padded[i * words : i * words + places] for i in range(_WIDTH)]
+        windows = torch.cat(pieces, 1)
         matrix = weight.permute(2, 1, 0).reshape(_WIDTH * width, -1)
-        scores = torch.mm(windows, matrix).view(words, longest, -1)
-        best, place = scores.masked_fill_(padding.unsqueeze(2), -torch.inf).max(1)
-        ctx.save_for_backward(windows, matrix, place)
+        scores = torch.mm(windows, matrix).view(longest, words, -1)
+        if padding is not None:
+            beyond = torch.zeros_like(padding, dtype=scores.dtype).masked_fill_(padding, -torch.inf)
+            scores += beyond.unsqueeze(2)
+        best = scores.amax(0)
+        ctx.save_for_backward(windows, matrix, scores, best)
         return best
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        windows, matrix, place = ctx.saved_tensors
-        words, hidden = grad.shape
-        longest, width = len(windows) // max(words, 1), windows.shape[1] // _WIDTH
-        by_place = grad.new_zeros(words, longest, hidden)
-        by_place = by_place.scatter_(1, place.unsqueeze(1), grad.unsqueeze(1)).flatten(0, 1)
+        windows, matrix, scores, best = ctx.saved_tensors
+        longest, words, hidden = scores.shape
+        width = windows.shape[1] // _WIDTH
+        chosen = (scores - best).sign_().add_(1.0)  # 1 at the maximum, 0 elsewhere
+        by_place = chosen.mul_(grad / chosen.sum(0)).view(-1, hidden)
         to_matrix = torch.mm(windows.t(), by_place)
         to_weight = to_matrix.view(_WIDTH, width, hidden).permute(2, 1, 0)
-        to_windows = torch.mm(by_place, matrix.t()).view(words, longest, _WIDTH, width)
-        to_characters = to_windows[:, :, 1].clone()
-        to_characters[:, :-1] += to_windows[:, 1:, 0]
-        to_characters[:, 1:] += to_windows[:, :-1, 2]
-        return to_characters, to_weight, None
+        to_windows = torch.mm(by_place, matrix.t())
+        before, here, after = to_windows.chunk(_WIDTH, 1)
+        to_characters = here.clone()
+        to_characters[:-words] += before[words:]
+        to_characters[words:] += after[:-words]
+        return to_characters.view(longest, words, width), to_weight, None

@@ -90,7 +90,7 @@ class FoldedRecurrent:
         then put together is as wide as the labels.
         """
         if self._recurrent.rnn.num_layers > 1:
-            found: Tensor = projection(self.states(table, rows, features, lengths)[0])
+            found: Tensor = projection(self.states(table, rows, features, lengths))
             return found
         out = self._walk(table, rows, features, lengths)
         weights = projection.weight.view(-1, self._directions, self._hidden).transpose(0, 1)
@@ -101,23 +101,32 @@ class FoldedRecurrent:
             total += take_places(backward, reversed_places(lengths, rows.shape[1]))
         return total.masked_fill_(padding.unsqueeze(2), 0)
 
-    def states(
-        self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """States ``[B,L,H]`` (meaningless at padding) and last states ``[B,H]``, as in Recurrent.
+    def states(self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor) -> Tensor:
+        """States ``[B,L,H]`` (meaningless at padding), as in Recurrent.
 
         Shapes:
             table: ``[K, D*G*H]``, contiguous; rows: ``[B,L]`` into it, longest sentence first.
             features: ``[F,B,L]``; lengths: ``[B]``, falling.
         """
         out = self._walk(table, rows, features, lengths)
-        last = out[lengths - 1, :, torch.arange(len(rows))].flatten(1)
+        found: Tensor = self._recurrent(self._by_sentence(out, lengths), lengths, first_layer=1)
+        return found
+
+    def last(self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor) -> Tensor:
+        """Last states ``[B,H]``, likewise."""
+        out = self._walk(table, rows, features, lengths)
+        if self._recurrent.rnn.num_layers > 1:
+            return self._recurrent.last(self._by_sentence(out, lengths), lengths, first_layer=1)
+        return out[lengths - 1, :, torch.arange(len(rows))].flatten(1)
+
+    def _by_sentence(self, out: Tensor, lengths: Tensor) -> Tensor:
+        """What ``_walk`` returns as states ``[B,L,H]`` of both directions."""
         states = out[:, 0].transpose(0, 1)
         if self._directions == 2:
-            places = reversed_places(lengths, rows.shape[1])
+            places = reversed_places(lengths, states.shape[1])
             backward = take_places(out[:, 1].transpose(0, 1).contiguous(), places)
             states = torch.cat([states, backward], dim=2)
-        return self._recurrent.further_layers(states.contiguous(), last, lengths)
+        return states
 
     def _walk(self, table: Tensor, rows: Tensor, features: Tensor, lengths: Tensor) -> Tensor:
         """States ``[L,D,B,H]`` by step; rows that have ended hold no numbers of any meaning."""

@@ -58,7 +58,7 @@ class Lookup:
             words = (table, batch.rows, batch.features, batch.lengths)
             if not labeler.classify:
                 return self._folded.emissions(*words, labeler.projection)
-            emissions: Tensor = labeler.projection(self._folded.states(*words)[1].unsqueeze(1))
+            emissions: Tensor = labeler.projection(self._folded.last(*words).unsqueeze(1))
             return emissions
         vectors = labeler.representation.with_features(table[batch.rows], batch.features)
         return labeler.emissions(vectors, batch.mask, batch.lengths)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ncrf.data.dataset import IntArray
 from ncrf.model.side_by_side import Part, side_by_side, thread_count
 
 _FEWEST = 16  # rows for a thread: with fewer, a thread costs more than it saves
@@ -35,63 +36,73 @@ class Recurrent(nn.Module):
         )
         self.output_size = hidden_size * (2 if bidirectional else 1)
 
-    def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Run over the rows.
+    def forward(self, inputs: Tensor, lengths: Tensor, first_layer: int = 0) -> Tensor:
+        """The states of rows, ``[B,L,D]`` to ``[B,L,H]``; meaningless at padding.
 
-        Shapes:
-            inputs: ``[B,L,D]``; lengths: ``[B]``, each at least 1.
-            returns: states ``[B,L,H]`` (meaningless at padding) and the last state of each
-            direction, ``[B,H]``.
+        ``lengths [B]`` are each at least 1. The input is that of ``first_layer``: on a CPU, layers
+        before it can be left to somebody else.
         """
         if inputs.is_cuda:
-            return self._packed(inputs, lengths)
-        return self._layers(range(self.rnn.num_layers), inputs, inputs[:, 0], lengths)
+            return self._packed(inputs, lengths)[0]
+        return self._states(inputs, lengths, range(first_layer, self.rnn.num_layers))
 
-    def further_layers(
-        self, states: Tensor, last: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """What ``forward`` returns, given what the first layer made of the input; on a CPU."""
-        return self._layers(range(1, self.rnn.num_layers), states, last, lengths)
+    def last(self, inputs: Tensor, lengths: Tensor, first_layer: int = 0) -> Tensor:
+        """The last state of each direction, ``[B,L,D]`` to ``[B,H]``; likewise."""
+        if inputs.is_cuda:
+            return self._packed(inputs, lengths)[1]
+        states = self._states(inputs, lengths, range(first_layer, self.rnn.num_layers - 1))
+        return self._last(states, lengths)
 
-    def _layers(
-        self, layers: range, states: Tensor, last: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        if not layers:
-            return states, last
-        reverse = reversed_places(lengths, states.shape[1])
-        last_place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, self.rnn.hidden_size)
+    def _states(self, states: Tensor, lengths: Tensor, layers: range) -> Tensor:
         for layer in layers:
-            inputs = [states]
-            if self.rnn.bidirectional:
-                inputs.append(take_places(states, reverse))
-            states, *backward = self._directions(inputs, layer)
-            last = states.gather(1, last_place).squeeze(1)
-            for backward_states in backward:
-                last = torch.cat([last, backward_states.gather(1, last_place).squeeze(1)], dim=1)
-                states = torch.cat([states, take_places(backward_states, reverse)], dim=2)
-        return states, last
+            states = torch.cat(self._directions(states, lengths, layer), dim=2)
+        return states
 
-    def _directions(self, inputs: Sequence[Tensor], layer: int) -> list[Tensor]:
-        """The directions of one layer, each over rows of its own, ``[B,L,D]`` to ``[B,L,H]``.
+    def _last(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """The last states of the last layer, ``[B,H]``, of what comes into it."""
+        place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, self.rnn.hidden_size)
+        forward, *backward = self._directions(states, lengths, self.rnn.num_layers - 1)
+        # The backward direction ends where the row begins.
+        ends = [forward.gather(1, place).squeeze(1), *(states[:, 0] for states in backward)]
+        return torch.cat(ends, dim=1)
+
+    def _directions(self, inputs: Tensor, lengths: Tensor, layer: int) -> list[Tensor]:
+        """The states of each direction of one layer, ``[B,L,D]`` to ``[B,L,H]``.
 
         Threads share directions and, where there are more threads, rows.
         """
-        rows = len(inputs[0])
-        shares = max(1, min(thread_count() // len(inputs), rows // _FEWEST))
+        directions = (self._forward, self._backward)[: 2 if self.rnn.bidirectional else 1]
+        shares = max(1, min(thread_count() // len(directions), len(inputs) // _FEWEST))
+        rows, of_rows = inputs.chunk(shares), lengths.chunk(shares)
         parts = []
-        for words, suffix in zip(inputs, ("", "_reverse"), strict=False):
+        for direction, suffix in zip(directions, ("", "_reverse"), strict=False):
             weights = [getattr(self.rnn, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
-            run = partial(self._one_way, weights=weights)
-            parts += [Part(run, [share], weights) for share in words.chunk(shares)]
+            parts += [
+                Part(partial(direction, lengths=length, weights=weights), [share], weights)
+                for share, length in zip(rows, of_rows, strict=True)
+            ]
         states = side_by_side(parts)
         if shares == 1:
             return list(states)
-        each = len(parts) // len(inputs)
+        each = len(parts) // len(directions)
         return [torch.cat(states[first : first + each]) for first in range(0, len(parts), each)]
 
-    def _one_way(self, inputs: Tensor, weights: list[Tensor]) -> Tensor:
-        zero = inputs.new_zeros(1, inputs.shape[0], self.rnn.hidden_size)
-        options = (weights, True, 1, 0.0, self.training, False, True)
+    def _forward(self, inputs: Tensor, lengths: Tensor, weights: list[Tensor]) -> Tensor:
+        return self._one_way(inputs, weights, batch_first=True)
+
+    def _backward(self, inputs: Tensor, lengths: Tensor, weights: list[Tensor]) -> Tensor:
+        """The same from the end of each row to its beginning."""
+        there, back = _reversal(lengths.numpy(), inputs.shape[1])
+        steps = _Permuted.apply(inputs.flatten(0, 1), there, back)  # type: ignore[no-untyped-call]
+        steps = steps.view(inputs.shape[1], inputs.shape[0], -1)
+        states = self._one_way(steps, weights, batch_first=False).flatten(0, 1)
+        found: Tensor = _Permuted.apply(states, back, there)  # type: ignore[no-untyped-call]
+        return found.view(*inputs.shape[:2], -1)
+
+    def _one_way(self, inputs: Tensor, weights: list[Tensor], *, batch_first: bool) -> Tensor:
+        rows = inputs.shape[0 if batch_first else 1]
+        zero = inputs.new_zeros(1, rows, self.rnn.hidden_size)
+        options = (weights, True, 1, 0.0, self.training, False, batch_first)
         if self.rnn.mode == "LSTM":
             output: Tensor = torch.lstm(inputs, (zero, zero), *options)[0]
         else:
@@ -109,28 +120,45 @@ class Recurrent(nn.Module):
 
 
 def reversed_places(lengths: Tensor, longest: int) -> Tensor:
-    """Flat places that reverse each row within its length: ``[B*L]`` into rows of length L."""
-    steps = torch.arange(longest, device=lengths.device)
-    mirrored = lengths[:, None] - 1 - steps
-    within = torch.where(mirrored >= 0, mirrored, steps)
-    return (within + longest * torch.arange(len(lengths), device=lengths.device)[:, None]).flatten()
+    """Flat places that reverse each row within its length: ``[B*L]`` into rows of length L.
+
+    What stands behind the end of a row stays.
+    """
+    within = _mirrored(lengths.numpy(), longest)
+    return torch.from_numpy((within + longest * np.arange(len(within))[:, None]).ravel())
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
     """``rows [B,L,D]`` with their positions swapped as ``places [B*L]`` of reversed_places says."""
-    swapped: Tensor = _Swapped.apply(rows, places)  # type: ignore[no-untyped-call]
-    return swapped
+    return rows.flatten(0, 1).index_select(0, places).view_as(rows)
 
 
-class _Swapped(torch.autograd.Function):
-    """A permutation that is its own inverse, so its gradient is the same swap, not a sum."""
+def _mirrored(lengths: IntArray, longest: int) -> IntArray:
+    """The place that each of ``[B,L]`` has in its row when that is reversed."""
+    steps = np.arange(longest)
+    mirrored = lengths[:, None] - 1 - steps
+    return np.where(mirrored >= 0, mirrored, steps)
+
+
+def _reversal(lengths: IntArray, longest: int) -> tuple[Tensor, Tensor]:
+    """Flat places that make reversed rows, step by step, ``[L*B]``, of ``[B,L]``; and back."""
+    within = _mirrored(lengths, longest)
+    row = np.arange(len(lengths))[:, None]
+    there = (within + longest * row).T.ravel()
+    back = (within * len(lengths) + row).ravel()
+    return torch.from_numpy(there), torch.from_numpy(back)
+
+
+class _Permuted(torch.autograd.Function):
+    """Rows in another order, and the order that undoes it: the gradient is no sum."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
-        return rows.flatten(0, 1).index_select(0, places).view_as(rows)
+    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(there, back)
+        return rows.index_select(0, there)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return take_places(grad, places), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        there, back = ctx.saved_tensors
+        found: Tensor = _Permuted.apply(grad, back, there)  # type: ignore[no-untyped-call]
+        return found, None, None

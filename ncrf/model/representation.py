@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,42 +157,66 @@ class WordRepresentation(nn.Module):
         if characters.numel() <= (_FEW_CHARACTERS if layer.repeatable else _MAX_CHARACTERS):
             vectors: Tensor = layer(self.char_dropout(self.char_embedding(characters)), lengths)
             return vectors
+        counts = lengths.numpy()
+        if (counts[1:] <= counts[:-1]).all():  # as training has them
+            return self._by_length(characters, lengths)
         order = torch.argsort(lengths, descending=True, stable=True)
-        groups = list(_alike(order, lengths[order].tolist()))
-        shorter = [(characters[rows, : int(lengths[rows[0]])], lengths[rows]) for rows in groups]
+        sorted_vectors = self._by_length(characters[order], lengths[order])
+        return sorted_vectors.index_select(0, torch.argsort(order).to(sorted_vectors.device))
+
+    def _by_length(self, characters: Tensor, lengths: Tensor) -> Tensor:
+        """The same for words of which the longest come first."""
+        layer = self.char_layer
+        assert self.char_embedding is not None and layer is not None
+        shorter = [
+            (characters[first:end, :longest], lengths[first:end])
+            for first, end, longest in _alike(lengths.tolist())
+        ]
         if layer.repeatable and characters.device.type == "cpu":
             weights = [self.char_embedding.weight, *layer.parameters()]
-            done = side_by_side([Part(self._repeatable(*group), [], weights) for group in shorter])
-        else:
-            done = tuple(
-                layer(self.char_dropout(self.char_embedding(ids)), counts)
-                for ids, counts in shorter
-            )
-        return torch.cat(done)[torch.argsort(order)]
+            parts = [Part(compute, [], weights) for compute in self._repeatable(shorter)]
+            return torch.cat(side_by_side(parts))
+        done = [
+            layer(self.char_dropout(self.char_embedding(ids)), counts) for ids, counts in shorter
+        ]
+        return torch.cat(done)
 
-    def _repeatable(self, characters: Tensor, lengths: Tensor) -> Callable[[], Tensor]:
-        """A group's vectors, still to be computed; what is random in them is drawn now."""
+    def _repeatable(
+        self, groups: Sequence[tuple[Tensor, Tensor]]
+    ) -> Iterator[Callable[[], Tensor]]:
+        """Each group's vectors, still to be computed; what is random in them is drawn now."""
         table, layer = self.char_embedding, self.char_layer
         assert table is not None and layer is not None
-        shape = (*characters.shape, table.embedding_dim)
-        mask = self.char_dropout.mask(shape, table.weight)
-
-        def compute() -> Tensor:
-            embedded = table(characters)
-            vectors: Tensor = layer(embedded if mask is None else embedded * mask, lengths)
-            return vectors
-
-        return compute
+        sizes = [characters.numel() for characters, _ in groups]
+        mask = self.char_dropout.mask((sum(sizes), table.embedding_dim), table.weight)
+        masks = [None] * len(groups) if mask is None else torch.split(mask, sizes)
+        for (characters, lengths), kept in zip(groups, masks, strict=True):
+            yield partial(_vectors, table, layer, characters, lengths, kept)
 
 
-def _alike(order: Tensor, lengths: Sequence[int]) -> Iterator[Tensor]:
-    """Words of a similar number of characters together, given longest first with their lengths."""
+def _vectors(
+    table: nn.Embedding, layer: CharLayer, characters: Tensor, lengths: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Characters ``[U,W]`` to vectors ``[U,H]``, their embeddings multiplied with ``[U*W,D]``.
+
+    In memory a word's first characters lie side by side, then the second ones, and so on.
+    """
+    embedded = table(characters.t())
+    if mask is not None:
+        embedded = embedded * mask.view_as(embedded)
+    vectors: Tensor = layer(embedded.transpose(0, 1), lengths)
+    return vectors
+
+
+def _alike(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Words of a similar number of characters, longest first: from, to, characters of the first."""
     fewest = -(-len(lengths) // _LENGTHS)
-    start = 0
-    while start < len(lengths):
-        rows = order[start : start + min(fewest, max(1, _MAX_CHARACTERS // lengths[start]))]
-        yield rows
-        start += len(rows)
+    first = 0
+    while first < len(lengths):
+        longest = max(1, lengths[first])
+        end = min(len(lengths), first + min(fewest, max(1, _MAX_CHARACTERS // longest)))
+        yield first, end, longest
+        first = end
 
 
 def _embedding(rows: int, width: int) -> nn.Embedding:

@@ -55,12 +55,12 @@ class RecurrentWordLayer(WordLayer):
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Word vectors ``[B,L,D]`` to states ``[B,L,H]``."""
-        states: Tensor = self.dropout(self.recurrent(words, lengths)[0])
+        states: Tensor = self.dropout(self.recurrent(words, lengths))
         return states
 
     def pool(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """The last state of each direction, ``[B,H]``."""
-        last: Tensor = self.dropout(self.recurrent(words, lengths)[1])
+        last: Tensor = self.dropout(self.recurrent.last(words, lengths))
         return last
 
 

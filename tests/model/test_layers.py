@@ -119,7 +119,7 @@ def test_recurrent_layers_equal_torch_on_packed_rows(name, layers, both_ways):
     """The two one-way networks on padded rows give what torch gives on packed ones."""
     layer = word_layer(name, lstm_layer=layers, bilstm=both_ways)
     rows, mask = padded(LENGTHS)
-    ours, our_last = layer.recurrent(rows, LENGTHS)
+    ours, our_last = layer.recurrent(rows, LENGTHS), layer.recurrent.last(rows, LENGTHS)
     packed = torch.nn.utils.rnn.pack_padded_sequence(
         rows, LENGTHS, batch_first=True, enforce_sorted=False
     )
