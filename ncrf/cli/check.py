@@ -15,6 +15,7 @@ KEYS = (
     "partial_labels",
     "sentence_classification",
     "number_normalized",
+    "lowercase",
     "word_emb_dir",
     "vector_cache",
 )

@@ -173,6 +173,12 @@ class Corpus:
         "Look words up with every digit turned to 0; output keeps the words as they stood.",
         shapes_model=True,
     )
+    lowercase: bool = key(
+        False,
+        "Look words up in lower case, so that all their spellings share one vector; characters and "
+        "features see them as they stood.",
+        shapes_model=True,
+    )
     seg: bool | str = key(
         True,
         "True chooses the best epoch by span F1, False by accuracy of single labels; auto looks "

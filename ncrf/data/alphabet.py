@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -17,21 +16,6 @@ PADDING = 0
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 MISSING = -1
-
-_ASCII_DIGIT = re.compile("[0-9]")
-
-
-def normalize_digits(word: str) -> str:
-    """Return ``word`` with every digit turned into 0, as ``number_normalized`` asks for.
-
-    A digit is what ``str.isdigit`` takes for one, as in NCRF++: besides 0-9 also the digits of
-    other scripts and superscripts.
-    """
-    if word.isalpha():  # most words; no letter is a digit
-        return word
-    if word.isascii():
-        return _ASCII_DIGIT.sub("0", word)
-    return "".join("0" if character.isdigit() else character for character in word)
 
 
 class Alphabet:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ncrf.config import Config
-from ncrf.data.alphabet import normalize_digits
 from ncrf.data.columns import CorpusReader
 from ncrf.data.corpora import open_corpus, trained_scheme
 from ncrf.data.ill_formed import Findings, IllFormed
+from ncrf.data.normalization import Normalization
 from ncrf.data.partial import is_partial, settled, without_partial
 from ncrf.data.schemes import PLAIN, SchemeDetector, convert, scheme_name, spans
 from ncrf.data.sentence import ColumnFormat, Sentence
@@ -73,7 +73,8 @@ class FileReport:
     shared: dict[str, Findings] = field(default_factory=dict)
     new_labels: dict[str, Findings] = field(default_factory=dict)
     new_words: tuple[int, int] = (0, 0)  # types, tokens
-    new_normalized: tuple[int, int] | None = None  # the same with digits as 0
+    new_normalized: tuple[int, int] | None = None  # the same as normalized words
+    normalization: str = ""  # how they are normalized
     longest_sentence: Longest = field(default_factory=Longest)
     longest_word: Longest = field(default_factory=Longest)
 
@@ -240,15 +241,16 @@ class Inspector:
     def _take_as_first(self, report: FileReport) -> None:
         self._first = report
         self._target = trained_scheme(self._config, report.scheme) if report.scheme else None
-        if self._config.corpus.number_normalized:
-            self._first_normalized = set(map(normalize_digits, report.words))
+        self._first_normalized = set(map(Normalization.of(self._config.corpus).key, report.words))
 
     def _compare(self, report: FileReport) -> None:
         if self._first is None:
             return
         report.new_words = _unknown(report.words, self._first.words)
-        if self._config.corpus.number_normalized:
-            normalized = _normalized(report.words)
+        normalization = Normalization.of(self._config.corpus)
+        if normalization:
+            report.normalization = str(normalization)
+            normalized = _normalized(report.words, normalization)
             report.new_normalized = _unknown(normalized, self._first_normalized)
 
 
@@ -260,11 +262,11 @@ def _converted(labels: list[str], source: str, target: str, delimiter: str) -> l
         return labels
 
 
-def _normalized(words: Mapping[str, int]) -> Counter[str]:
-    """The counts of the words with digits turned to 0."""
+def _normalized(words: Mapping[str, int], normalization: Normalization) -> Counter[str]:
+    """The counts of the words as the word alphabet knows them."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
-        counts[normalize_digits(word)] += count
+        counts[normalization.key(word)] += count
     return counts
 
 
@@ -284,10 +286,8 @@ def vector_coverage(
     """
     entries = []
     for report in reports:
-        if config.corpus.number_normalized:
-            counts, forms = _normalized(report.words), most_frequent_forms(report.words)
-        else:
-            counts, forms = report.words, {}
+        counts = _normalized(report.words, Normalization.of(config.corpus))
+        forms = most_frequent_forms(report.words, Normalization.of(config.corpus))
         candidates = [spellings(word, forms.get(word)) for word in counts]
         entries.append((report, candidates, list(counts.values())))
     wanted = {form for _, candidates, _ in entries for forms_ in candidates for form in forms_}

@@ -144,7 +144,7 @@ def _comparison(report: FileReport, listed: int | None) -> list[tuple[str, str]]
     rows.append(("new words", _new(report.new_words, len(report.words), report.tokens)))
     if report.new_normalized is not None:
         types, tokens = report.new_normalized
-        rows.append(("", f"{types:,} types, {tokens:,} tokens with digits turned to 0"))
+        rows.append(("", f"{types:,} types, {tokens:,} tokens with {report.normalization}"))
     return rows
 
 

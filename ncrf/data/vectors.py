@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ncrf.data.alphabet import PADDING, Alphabet, normalize_digits
+from ncrf.data.alphabet import PADDING, Alphabet
+from ncrf.data.normalization import Normalization
 from ncrf.data.vector_files import VectorFile, VectorTable, read_vectors
 
 __all__ = [
@@ -32,22 +33,25 @@ LOW_COVERAGE = 0.2
 def spellings(key: str, original: str | None = None) -> tuple[str, ...]:
     """Return the spellings under which a vector is looked for, best first.
 
-    These are the key itself and its lower-case form and, where digits were normalized, the same
-    of ``original``, the most frequent form that the key stands for.
+    These are the key itself and its lower-case form and, where words were normalized, the same of
+    ``original``, the most frequent form that the key stands for.
     """
     if original is None or original == key:
         return (key, key.lower())
     return (key, key.lower(), original, original.lower())
 
 
-def most_frequent_forms(counts: Mapping[str, int]) -> dict[str, str]:
-    """Map each digit-normalized form to the most frequent of the words it stands for.
+def most_frequent_forms(counts: Mapping[str, int], normalization: Normalization) -> dict[str, str]:
+    """Map each normalized form to the most frequent of the words it stands for.
 
-    Of equally frequent words the first in ``counts`` is taken.
+    Of equally frequent words the first in ``counts`` is taken. Empty where each word stands for
+    itself.
     """
+    if not normalization:
+        return {}
     forms: dict[str, str] = {}
     for word, count in counts.items():
-        key = normalize_digits(word)
+        key = normalization.key(word)
         if key not in forms or count > counts[forms[key]]:
             forms[key] = word
     return forms
@@ -171,7 +175,7 @@ def initial_rows(
     """Return a table of embeddings to begin with, float32 [len(alphabet), dim], and its coverage.
 
     Found strings get their row (of length 1 if ``normalize``), all others a random one, padding
-    zeros. ``originals`` is what :func:`most_frequent_forms` gives, where digits are normalized.
+    zeros. ``originals`` is what :func:`most_frequent_forms` gives, where words are normalized.
     As many numbers are drawn from ``generator`` whatever is found.
     """
     start = len(alphabet.special)

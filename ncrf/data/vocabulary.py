@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ncrf.data.alphabet import UNKNOWN, Alphabet, normalize_digits
+from ncrf.data.alphabet import UNKNOWN, Alphabet
 from ncrf.data.dataset import (
     Dataset,
     FloatArray,
@@ -22,6 +22,7 @@ from ncrf.data.dataset import (
     TypeTable,
     offsets_of,
 )
+from ncrf.data.normalization import Normalization
 from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, SCHEMES, convert, spans, split_label
 from ncrf.data.template_features import TemplateFeatures
@@ -78,7 +79,7 @@ class Vocabulary:
     features: dict[str, Alphabet]
     labels: Alphabet
     scheme: LabelScheme
-    number_normalized: bool
+    normalization: Normalization
     corpus: dict[str, int] = field(default_factory=dict)
     templates: TemplateFeatures | None = None
 
@@ -88,7 +89,7 @@ class Vocabulary:
         corpus: InternedCorpus,
         scheme: LabelScheme,
         *,
-        number_normalized: bool,
+        normalization: Normalization,
         partial_labels: str = "none",
     ) -> Vocabulary:
         """Collect the alphabets of a training corpus (its labels in ``scheme.source``).
@@ -99,9 +100,9 @@ class Vocabulary:
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for word, count in zip(corpus.words.strings, corpus.words.counts().tolist(), strict=True):
-            word = normalize_digits(word) if number_normalized else word
-            words[word] += count
-            for character in word:
+            spelling = normalization.spelling(word)
+            words[normalization.key_of_spelling(spelling)] += count
+            for character in spelling:
                 characters[character] += count
         labels = _counter(convert_labels(corpus, scheme))
         for label in [label for label in labels if is_partial(label, partial_labels)]:
@@ -120,13 +121,9 @@ class Vocabulary:
             },
             labels=Alphabet.build(labels, special=()),
             scheme=scheme,
-            number_normalized=number_normalized,
+            normalization=normalization,
             corpus=corpus_counts(corpus, scheme),
         )
-
-    def normalize(self, word: str) -> str:
-        """The form under which the word alphabet knows a word."""
-        return normalize_digits(word) if self.number_normalized else word
 
     def encode(
         self,
@@ -161,15 +158,16 @@ class Vocabulary:
         self, words: Sequence[str], new_words: NewWordVectors | None = None
     ) -> TypeTable:
         """Distinct words in this model's ids; ``new_words`` as in ``encode``."""
-        normalized = list(map(self.normalize, words))
-        type_words = self.words.ids(normalized)
+        spelled = list(map(self.normalization.spelling, words))
+        keys = list(map(self.normalization.key_of_spelling, spelled))
+        type_words = self.words.ids(keys)
         new_vectors = np.zeros((0, 0), np.float32)
         if new_words is not None:
-            type_words, new_vectors = self._new_rows(words, normalized, type_words, new_words)
+            type_words, new_vectors = self._new_rows(words, keys, type_words, new_words)
         return TypeTable(
             words=type_words,
-            characters=self.characters.ids(list(chain.from_iterable(normalized))),
-            offsets=offsets_of(np.array(list(map(len, normalized)), np.int64)),
+            characters=self.characters.ids(list(chain.from_iterable(spelled))),
+            offsets=offsets_of(np.array(list(map(len, spelled)), np.int64)),
             num_words=len(self.words),
             new_vectors=new_vectors,
         )
@@ -177,13 +175,13 @@ class Vocabulary:
     def _new_rows(
         self,
         words: Sequence[str],
-        normalized: list[str],
+        keys: list[str],
         type_words: IntArray,
         new_words: NewWordVectors,
     ) -> tuple[IntArray, FloatArray]:
         """Give types that the alphabet lacks ids beyond it, and their vectors ``[E,D]``."""
         unseen = np.flatnonzero(type_words == UNKNOWN)
-        candidates = [spellings(normalized[i], words[i]) for i in unseen.tolist()]
+        candidates = [spellings(keys[i], words[i]) for i in unseen.tolist()]
         rows, found = new_words.rows(candidates)
         type_words = type_words.copy()
         type_words[unseen[found]] = len(self.words) + np.arange(int(found.sum()))
@@ -210,7 +208,8 @@ class Vocabulary:
             "features": {name: alphabet.to_json() for name, alphabet in self.features.items()},
             "labels": self.labels.to_json(),
             "scheme": vars(self.scheme),
-            "number_normalized": self.number_normalized,
+            "number_normalized": self.normalization.digits,
+            "lowercase": self.normalization.case,
             "corpus": self.corpus,
         }
 
@@ -228,7 +227,10 @@ class Vocabulary:
             },
             labels=labels,
             scheme=LabelScheme(**value["scheme"]),
-            number_normalized=value["number_normalized"],
+            normalization=Normalization(
+                value["number_normalized"],
+                value.get("lowercase", False),  # absent in older folders
+            ),
             corpus=corpus,
         )
         problem = read._problem()
@@ -252,7 +254,8 @@ class Vocabulary:
             "".join(chain(*(a.strings for a in (*inputs, self.labels)))).encode("utf-8")
         except UnicodeEncodeError:
             return "holds a string that no text can hold"
-        if not self.scheme.is_sound() or type(self.number_normalized) is not bool:
+        settings = (self.normalization.digits, self.normalization.case)
+        if not self.scheme.is_sound() or not all(type(setting) is bool for setting in settings):
             return "holds no label scheme"
         if not all(type(count) is int for count in self.corpus.values()):
             return "holds counts that are no numbers"

@@ -105,13 +105,13 @@ def _known(
     words = chain.from_iterable(sentence.words for sentence in sentences)
     known = known_words(words, vocabulary, predictor.new_words, corpus, ignore_case=ignore_case)
     source = f"Training words: {code(train) if train else 'the alphabet of the model'}"
-    source += ", whatever their case" * ignore_case
-    source += ", digits turned to 0. " if vocabulary.number_normalized else ". "
+    source += ", whatever their case" * (ignore_case or vocabulary.normalization.case)
+    source += ", digits turned to 0. " if vocabulary.normalization.digits else ". "
     vectors = code(str(keys.word_emb_dir))
     if predictor.new_words is not None:
         kept = ", kept in the model" * keys.vectors_in_model
         source += f"Vectors: {vectors}{kept}; found as written or in lower case."
-        if vocabulary.number_normalized and train is None:
+        if vocabulary.normalization.digits and train is None:
             source += (
                 " Words with digits stand for themselves, not for the most frequent form in "
                 "training, which the model does not keep (--train FILE reads it)."

@@ -69,8 +69,9 @@ def known_words(
     """Which of ``words`` a model knows, by the rules by which it looks words up.
 
     A word is in the training corpus if the model's alphabet has it, digits turned to 0 under
-    ``number_normalized``; case counts. It has a vector if the file has its normalized form, that in
-    lower case, or, where digits were normalized, the original form or that in lower case.
+    ``number_normalized``; case counts unless ``lowercase`` says otherwise. It has a vector if the
+    file has its normalized form, that in lower case, or, where words were normalized, the original
+    form or that in lower case.
 
     The alphabet keeps no original forms: that of a word of the training corpus is, without
     ``train``, the word itself; with the words of a training corpus, the most frequent one there,
@@ -81,14 +82,13 @@ def known_words(
     rules give all eight of them.
     """
     distinct = list(dict.fromkeys(words))
-    keys = list(map(vocabulary.normalize, distinct))
+    keys = list(map(vocabulary.normalization.key, distinct))
     originals: dict[str, str] = {}
     known: Collection[str] = vocabulary.words.strings[len(vocabulary.words.special) :]
     if train is not None:
-        known = map(vocabulary.normalize, train.strings)  # type: ignore[assignment]
-        if vocabulary.number_normalized:
-            counts = dict(zip(train.strings, train.counts().tolist(), strict=True))
-            originals = most_frequent_forms(Counter(counts))
+        known = map(vocabulary.normalization.key, train.strings)  # type: ignore[assignment]
+        counts = dict(zip(train.strings, train.counts().tolist(), strict=True))
+        originals = most_frequent_forms(Counter(counts), vocabulary.normalization)
     fold = str.lower if ignore_case else str
     known = set(map(fold, known))
     trained = {word for word, key in zip(distinct, keys, strict=True) if fold(key) in known}

@@ -55,9 +55,11 @@ def _alphabets(model: ModelDescription) -> str:
     known = model.vocabulary
     sizes = [("words", known.words), ("characters", known.characters)]
     sizes += [(f"[{name}]", alphabet) for name, alphabet in known.features.items()]
-    digits = " (digits as 0)" if known.number_normalized else ""
+    how = ["digits as 0"] * known.normalization.digits + ["lower case"] * known.normalization.case
     first, *others = (f"{name} {len(a) - len(a.special):,}" for name, a in sizes)
-    return ", ".join([first + digits, *others]) + "; padding and unknown not counted"
+    if how:
+        first += f" ({', '.join(how)})"
+    return ", ".join([first, *others]) + "; padding and unknown not counted"
 
 
 def _layers(model: ModelDescription) -> list[Row]:

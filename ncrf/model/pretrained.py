@@ -111,11 +111,10 @@ def load(config: Config, vocabulary: Vocabulary, corpus: InternedCorpus) -> Pret
 
 
 def _originals(vocabulary: Vocabulary, corpus: InternedCorpus) -> dict[str, str]:
-    """The most frequent word that each digit-normalized form stands for."""
-    if not vocabulary.number_normalized:
-        return {}
+    """The most frequent word that each normalized form stands for."""
     counts = corpus.words.counts().tolist()
-    return most_frequent_forms(Counter(dict(zip(corpus.words.strings, counts, strict=True))))
+    of_words = Counter(dict(zip(corpus.words.strings, counts, strict=True)))
+    return most_frequent_forms(of_words, vocabulary.normalization)
 
 
 def _wanted(alphabet: Alphabet, originals: dict[str, str]) -> set[str]:

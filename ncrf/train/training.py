@@ -16,6 +16,7 @@ from ncrf.config import Config, all_keys, log_idle_keys
 from ncrf.config.template_keys import WHOLE_CORPUS
 from ncrf.data import corpora
 from ncrf.data.dataset import Dataset, InternedCorpus
+from ncrf.data.normalization import Normalization
 from ncrf.data.partial import settled
 from ncrf.data.schemes import PLAIN
 from ncrf.data.template_features import TemplateFeatures, build_features, template_columns
@@ -105,7 +106,7 @@ def _read_corpus(config: Config, path: str) -> _Read:
     vocabulary = Vocabulary.build(
         corpus,
         scheme,
-        number_normalized=config.corpus.number_normalized,
+        normalization=Normalization.of(config.corpus),
         partial_labels=mode,
     )
     if config.files.init_from is not None:

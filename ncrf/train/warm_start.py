@@ -29,11 +29,11 @@ def extend_vocabulary(old: Vocabulary, new: Vocabulary) -> Vocabulary:
             f"{list(new.features)}",
             remedy="the same feature columns",
         )
-    if old.scheme.target != new.scheme.target or old.number_normalized != new.number_normalized:
+    if old.scheme.target != new.scheme.target or old.normalization != new.normalization:
         raise ConfigError(
             f"init_from: its model has labels in {old.scheme.target}, this training in "
-            f"{new.scheme.target}, or number_normalized differs",
-            remedy="the same tag_scheme and number_normalized",
+            f"{new.scheme.target}, or number_normalized or lowercase differs",
+            remedy="the same tag_scheme, number_normalized and lowercase",
         )
     return Vocabulary(
         words=_extended(old.words, new.words),
@@ -41,7 +41,7 @@ def extend_vocabulary(old: Vocabulary, new: Vocabulary) -> Vocabulary:
         features={name: _extended(old.features[name], new.features[name]) for name in new.features},
         labels=_extended(old.labels, new.labels),
         scheme=new.scheme,
-        number_normalized=new.number_normalized,
+        normalization=new.normalization,
         corpus=new.corpus,
     )
 

@@ -78,6 +78,7 @@ class TestPrecedence:
 OTHER = {
     "sentence_classification": (False, True, {}),
     "number_normalized": (True, False, {}),
+    "lowercase": (False, True, {}),
     "tag_scheme": ("BIOES", "BIO", {}),
     "label_delimiter": ("-", "_", {}),
     "max_word_length": (20, 30, {}),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncrf.data.alphabet import Alphabet, normalize_digits
+from ncrf.data.alphabet import Alphabet
 from ncrf.errors import InputError
 
 
@@ -82,27 +82,3 @@ def test_damaged_json_names_the_file(data):
     with pytest.raises(InputError, match=r"^model/alphabets\.json: .*damaged") as caught:
         Alphabet.from_json(data, "model/alphabets.json")
     assert caught.value.exit_status == 2
-
-
-@pytest.mark.parametrize(
-    ("word", "normalized"),
-    [
-        ("Anna", "Anna"),
-        ("1996-08-22", "0000-00-00"),
-        ("B2B", "B0B"),
-        ("", ""),
-        ("٣٫١٤", "٠٫٠٠".replace("٠", "0")),
-        ("x²", "x0"),
-        ("①½", "0½"),
-        ("三", "三"),
-        ("né1", "né0"),
-    ],
-)
-def test_digits(word, normalized):
-    assert normalize_digits(word) == normalized
-
-
-@settings(derandomize=True, deadline=None)
-@given(anything)
-def test_digits_are_what_isdigit_takes_for_one(word):
-    assert normalize_digits(word) == "".join("0" if c.isdigit() else c for c in word)

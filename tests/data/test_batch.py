@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ncrf.data.alphabet import UNKNOWN
 from ncrf.data.batch import UnknownReplacement, make_batch, pieces, training_batches
 from ncrf.data.dataset import intern_corpus
+from ncrf.data.normalization import Normalization
 from ncrf.data.sentence import Sentence
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 
@@ -26,7 +27,7 @@ def corpus():
 
 @pytest.fixture
 def vocabulary(corpus):
-    return Vocabulary.build(corpus, LabelScheme("BIOES", "BIOES"), number_normalized=True)
+    return Vocabulary.build(corpus, LabelScheme("BIOES", "BIOES"), normalization=Normalization())
 
 
 def test_batch_holds_the_sentences(corpus, vocabulary):
@@ -37,7 +38,7 @@ def test_batch_holds_the_sentences(corpus, vocabulary):
     assert batch.index.tolist() == [2, 0]
     for row, sentence in enumerate([SENTENCES[2], SENTENCES[0]]):
         length = len(sentence.words)
-        known = [vocabulary.normalize(word) for word in sentence.words]
+        known = [vocabulary.normalization.key(word) for word in sentence.words]
         assert words[row, :length].tolist() == vocabulary.words.ids(known).tolist()
         assert (
             batch.labels[row, :length].tolist() == vocabulary.labels.ids(sentence.labels).tolist()

@@ -6,6 +6,7 @@ import pytest
 
 from ncrf.data.columns import Sentence, read_columns
 from ncrf.data.dataset import intern_corpus
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError
 
@@ -14,7 +15,7 @@ def build(tmp_path, text, source, target):
     path = tmp_path / "train"
     path.write_text(text)
     corpus = intern_corpus(read_columns(path), str(path))
-    return Vocabulary.build(corpus, LabelScheme(source, target), number_normalized=True)
+    return Vocabulary.build(corpus, LabelScheme(source, target), normalization=Normalization())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from ncrf.data.alphabet import Alphabet
 from ncrf.data.dataset import InternedColumn
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.evaluate.vocabulary_classes import VocabularyClasses, known_words
 
@@ -29,7 +30,7 @@ def vocabulary(*words, number_normalized=True):
         features={},
         labels=Alphabet.build(Counter("O"), special=()),
         scheme=LabelScheme("IOB2", "IOB2"),
-        number_normalized=number_normalized,
+        normalization=Normalization(digits=number_normalized),
     )
 
 

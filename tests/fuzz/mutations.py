@@ -489,6 +489,7 @@ def _alphabets(alphabet):
         "features that the config has not": {"features": {"POS": whole["words"]}},
         "features that are a list": {"features": [1]},
         "a normalization that is none": {"number_normalized": "maybe"},
+        "a lower case that is none": {"lowercase": "maybe"},
         "odd counts of the corpus": {"corpus": {"sentences": "many"}},
         "a corpus that is none": {"corpus": 7},
         "a format that is none": {"format": [2]},

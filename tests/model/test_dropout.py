@@ -5,6 +5,7 @@ import torch
 
 from ncrf import load_config
 from ncrf.data.corpora import load_corpus, settle_scheme
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.model.dropout import Dropout, WordDropout
 from ncrf.model.labeler import build_labeler
@@ -108,5 +109,7 @@ def small_network(folder, **keys):
     config = load_config(small_keys(folder / "model", **keys))
     corpus = load_corpus(config, config.files.train_dir)
     scheme = settle_scheme(config, corpus)
-    vocabulary = Vocabulary.build(corpus, scheme, number_normalized=True, partial_labels="none")
+    vocabulary = Vocabulary.build(
+        corpus, scheme, normalization=Normalization(), partial_labels="none"
+    )
     return config, vocabulary

@@ -9,6 +9,7 @@ from ncrf.data.batch import make_batch, make_row_batch, make_types
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import settle_scheme
 from ncrf.data.dataset import intern_corpus
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.model.labeler import build_labeler
 from ncrf.model.lookup import Lookup
@@ -64,7 +65,7 @@ def test_emissions_are_those_of_the_labeler(keys, features):
     )
     train = corpus_of(["Anna", "met", "Bo", "in", "Oslo"], features)
     scheme = settle_scheme(config, train)
-    vocabulary = Vocabulary.build(train, scheme, number_normalized=True)
+    vocabulary = Vocabulary.build(train, scheme, normalization=Normalization())
     torch.manual_seed(0)
     labeler = build_labeler(config, vocabulary)
     for parameter in labeler.parameters():

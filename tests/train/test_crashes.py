@@ -12,6 +12,7 @@ from ncrf import Tagger
 from ncrf.cli import main
 from ncrf.config import load_config
 from ncrf.data.alphabet import Alphabet
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import LabelScheme, Vocabulary
 from ncrf.errors import InputError, NcrfError
 from ncrf.model import folder
@@ -40,7 +41,7 @@ def vocabulary(word):
         features={},
         labels=Alphabet(["B-X", "O"], [1, 1], ()),
         scheme=LabelScheme("IOB2", "IOB2"),
-        number_normalized=True,
+        normalization=Normalization(),
     )
 
 

@@ -10,6 +10,7 @@ import torch
 from ncrf import load_config
 from ncrf.data import corpora
 from ncrf.data.batch import UnknownReplacement
+from ncrf.data.normalization import Normalization
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.train.feed import Feed, ahead
 from tests.conftest import SAMPLE
@@ -22,7 +23,7 @@ def feed():
     config = load_config({"train_dir": str(SAMPLE / "dev.bioes"), "model_dir": "x"})
     corpus = corpora.load_corpus(config, config.files.train_dir)
     vocabulary = Vocabulary.build(
-        corpus, corpora.settle_scheme(config, corpus), number_normalized=True
+        corpus, corpora.settle_scheme(config, corpus), normalization=Normalization()
     )
     replacement = UnknownReplacement(
         0.5, vocabulary.words.singletons, vocabulary.characters.singletons, ()
