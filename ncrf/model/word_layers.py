@@ -8,6 +8,10 @@ classification ``pool`` gives one vector a sentence.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -80,7 +84,11 @@ class WordGRU(RecurrentWordLayer):
 
 @WORD_LAYERS.register("CNN")
 class WordCNN(WordLayer):
-    """tanh(linear), then ``cnn_layer`` times convolution, ReLU, dropout, batch normalization."""
+    """tanh(linear), then ``cnn_layer`` times convolution, ReLU, dropout, batch normalization.
+
+    Computed for the words alone, ``[T,H]``, one sentence behind the other: a convolution of three
+    words is then a single matrix product, and statistics are those of words.
+    """
 
     def __init__(self, keys: WordLayerKeys, input_size: int, dropout: float) -> None:
         super().__init__()
@@ -90,26 +98,83 @@ class WordCNN(WordLayer):
             nn.Conv1d(width, width, kernel_size=3, padding=1) for _ in range(keys.cnn_layer)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(keys.cnn_layer))
-        self.dropout = Dropout(dropout, shared=2 if keys.locked_dropout else None)  # of [B,H,L]
+        self.dropout = Dropout(dropout, shared=1 if keys.locked_dropout else None)
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
-        """Word vectors ``[B,L,D]`` to states ``[B,L,H]``."""
-        real = mask.unsqueeze(2)
-        # Where words stand in [B*L]; worked out on the CPU, where the lengths are.
-        steps = torch.arange(words.shape[1], device=lengths.device)
-        places = (steps < lengths[:, None]).flatten().nonzero().squeeze(1).to(words.device)
-        states = torch.tanh(self.input_projection(words))
+        """Word vectors ``[B,L,D]`` to states ``[B,L,H]``, 0 at padding."""
+        neighbours = _Neighbours.of(lengths, words.shape[1], words.device)
+        flat = words.flatten(0, 1).index_select(0, neighbours.places)
+        states = torch.tanh(self.input_projection(flat))
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            # A neighbour beyond the sentence counts as zero, whatever the batch pads there.
-            convolved = convolution(states.masked_fill(~real, 0.0).transpose(1, 2))
-            states = self.dropout(torch.relu(convolved)).transpose(1, 2)
-            states = self._normalize(norm, states, places)
-        return states
+            weight, bias = convolution.weight, convolution.bias
+            assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
+            matrix = weight.permute(2, 1, 0).reshape(-1, self.output_size)
+            convolved = torch.addmm(bias, neighbours.beside(states), matrix)
+            states = self._dropped(torch.relu(convolved), neighbours.sentence, len(lengths))
+            if len(states) > 1 or not self.training:  # one word has no variance to normalize by
+                states = norm(states).to(states.dtype)
+        padded = states.new_zeros(mask.numel(), self.output_size)
+        return padded.index_copy(0, neighbours.places, states).view(*mask.shape, -1)
 
-    def _normalize(self, norm: nn.Module, states: Tensor, places: Tensor) -> Tensor:
-        """Batch normalization whose statistics come from real positions only, ``places [T]``."""
-        if len(places) < 2 and self.training:
-            return states  # one word has no variance to normalize by
-        flat = states.flatten(0, 1)
-        normalized = norm(flat.index_select(0, places)).to(flat.dtype)
-        return flat.index_copy(0, places, normalized).view_as(states)
+    def _dropped(self, states: Tensor, sentence: Tensor, sentences: int) -> Tensor:
+        """``states [T,H]`` after dropout; a locked one is the same for all words of a sentence."""
+        if self.dropout.shared is None:
+            dropped: Tensor = self.dropout(states)
+            return dropped
+        kept = self.dropout.mask((sentences, self.output_size), states)
+        return states if kept is None else states * kept.index_select(0, sentence)
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """Where the words of a batch are, and which are beside each other.
+
+    Shapes:
+        places: ``[T]`` of each word in ``[B*L]``; sentence: ``[T]``, its row.
+        before, after: ``[T]``, the words beside it, T where there is none.
+    """
+
+    places: Tensor
+    sentence: Tensor
+    before: Tensor
+    after: Tensor
+
+    @classmethod
+    def of(cls, lengths: Tensor, longest: int, device: torch.device) -> _Neighbours:
+        """Those of sentences of ``lengths [B]``, which are on the CPU, padded to ``longest``."""
+        of_rows = lengths.numpy()
+        ends = of_rows.cumsum()
+        words = int(ends[-1])
+        sentence = np.repeat(np.arange(len(of_rows)), of_rows)
+        order = np.arange(words)
+        places = order - np.repeat(ends - of_rows, of_rows) + longest * sentence
+        before, after = order - 1, order + 1
+        before[ends - of_rows] = words
+        after[ends - 1] = words
+        arrays = (places, sentence, before, after)
+        return cls(*(torch.from_numpy(each).to(device, non_blocking=True) for each in arrays))
+
+    def beside(self, states: Tensor) -> Tensor:
+        """The states of the word before, of the word and of that after it: ``[T,3*H]``."""
+        found: Tensor = _Beside.apply(states, self.before, self.after)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _Beside(torch.autograd.Function):
+    """See ``_Neighbours.beside``; zero stands beyond a sentence."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        ctx.save_for_backward(before, after)
+        padded = torch.cat([states, states.new_zeros(1, states.shape[1])])
+        return torch.cat([padded.index_select(0, before), states, padded.index_select(0, after)], 1)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        before, after = ctx.saved_tensors
+        padded = torch.cat([grad, grad.new_zeros(1, grad.shape[1])])
+        as_before, here, as_after = padded.chunk(3, 1)
+        # A word is the one before that which comes after it.
+        found = here[:-1] + as_before.index_select(0, after)
+        return found.add_(as_after.index_select(0, before)), None, None

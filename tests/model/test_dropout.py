@@ -95,7 +95,7 @@ def test_the_keys_reach_their_places(tmp_path, layer):
     assert given.dropout.probability == 0.2 and given.dropout.shared == 1
     assert given.word_dropout.probability == 0.05
     assert word_layer.dropout.probability == 0.4
-    assert word_layer.dropout.shared == (2 if layer == "CNN" else 1)
+    assert word_layer.dropout.shared == 1
     labeler = build_labeler(*small_network(tmp_path, **{**keys, "dropout_output": 0.0}))
     assert labeler.word_layer.dropout.probability == 0.0
     labeler = build_labeler(*small_network(tmp_path, dropout=0.4))

@@ -113,6 +113,47 @@ class TestWordLayers:
             torch.testing.assert_close(one, other)
 
 
+def test_word_cnn_equals_torch_sentence_by_sentence():
+    layer = word_layer("CNN").double()
+    for norm in layer.norms:
+        torch.nn.init.normal_(norm.weight)
+        torch.nn.init.normal_(norm.bias)
+    rows, mask = padded(LENGTHS)
+    rows = rows.double().requires_grad_()
+    layer.train()(rows, mask, LENGTHS)  # so that statistics are not those of the start
+    layer.eval()
+    weights = torch.randn(*mask.shape, layer.output_size, dtype=torch.double)
+    total = torch.zeros((), dtype=torch.double)
+    for row, length in enumerate(LENGTHS.tolist()):
+        states = torch.tanh(layer.input_projection(rows[row : row + 1, :length])).transpose(1, 2)
+        for convolution, norm in zip(layer.convolutions, layer.norms, strict=True):
+            states = norm(torch.relu(convolution(states)))
+        total = total + (states[0].t() * weights[row, :length]).sum()
+    inputs = [rows, *layer.parameters()]
+    expected = torch.autograd.grad(total, inputs)
+    ours = (layer(rows, mask, LENGTHS) * weights * mask.unsqueeze(2)).sum()
+    torch.testing.assert_close(ours, total)
+    torch.testing.assert_close(torch.autograd.grad(ours, inputs), expected)
+
+
+def test_locked_dropout_of_a_word_cnn_drops_the_same_at_all_words_of_a_sentence():
+    torch.manual_seed(0)
+    layer = WORD_LAYERS.get("CNN")(
+        WordLayer(word_seq_feature="CNN", hidden_dim=10, cnn_layer=1, locked_dropout=True),
+        WIDTH,
+        dropout=0.5,
+    )
+    torch.nn.init.ones_(layer.convolutions[0].bias)  # so that what is zero was dropped
+    torch.nn.init.zeros_(layer.convolutions[0].weight)
+    layer.norms[0] = torch.nn.Identity()
+    rows, mask = padded(LENGTHS)
+    states = layer.train()(rows, mask, LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        assert states[row, :length].eq(states[row, 0]).all()
+    assert {0.0, 2.0} == set(states[mask].unique().tolist())
+    assert not states[1, 0].eq(states[3, 0]).all()
+
+
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
 @pytest.mark.parametrize(("layers", "both_ways"), [(1, True), (2, True), (2, False)])
 def test_recurrent_layers_equal_torch_on_packed_rows(name, layers, both_ways):
