@@ -197,6 +197,14 @@ class Inference:
         choices=("none", "decode", "all"),
         used_when=_TAGGING,
     )
+    decoder: str = key(
+        "viterbi",
+        "Which labeling is chosen, unless nbest asks for the most probable ones: viterbi, the most "
+        "probable; mbr (minimum Bayes risk), that of all entities with a probability above 1/2 or, "
+        "where labels mark no spans, of the most probable label of each word.",
+        choices=("viterbi", "mbr"),
+        used_when=_TAGGING,
+    )
     score_policy: str = key(
         "conlleval",
         "How ill-formed label sequences are scored: conlleval reads them as that script does, "

@@ -24,6 +24,7 @@ from ncrf.data.label_tables import span_masks
 from ncrf.data.schemes import PLAIN, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
 from ncrf.decode.known_words import KnownWords, fill_rows
+from ncrf.decode.minimum_risk import MinimumRisk
 from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
 from ncrf.decode.printed import PrintedMarginals
 from ncrf.decode.window import Window, WindowEncoder, windows
@@ -63,6 +64,7 @@ class Predictor:
         self._written = WrittenLabels(labels, scheme.target, self.output_scheme, scheme.delimiter)
         self._labels = np.array(labels, dtype=object)
         self._masks = span_masks(labels, scheme.target, scheme.delimiter)
+        self._minimum_risk = MinimumRisk.wanted(config, labeler.inference, labels, scheme)
         self._encoder = WindowEncoder(vocabulary, config)
         self._lock = threading.Lock()
         self._known: tuple[list[int], Lookup, KnownWords] | None = None
@@ -88,7 +90,7 @@ class Predictor:
                 for batch in self._batches(window):
                     scores = self._scores(lookup, window, batch)
                     try:
-                        best = self.labeler.inference.viterbi(scores)
+                        best = self._best(scores)
                     except RowError as error:
                         line = int(dataset.lines[start + batch.index[error.row]])
                         place = f"{dataset.file}:{line}"
@@ -212,13 +214,24 @@ class Predictor:
         pairs = self.labeler.pair_scores(batch.attributes)
         return Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
 
+    def _best(self, scores: Scores) -> Tensor:
+        """The labeling of every sentence, ``[B,L]``."""
+        if self._minimum_risk is not None:
+            return self._minimum_risk.labelings(scores)
+        return self.labeler.inference.viterbi(scores)
+
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
         with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
         posterior = inference.posterior(scores) if with_spans else None
-        if wanted.nbest or wanted.probability:
+        if self._minimum_risk is not None and not wanted.nbest:
+            best = self._best(scores)
+            paths = best.unsqueeze(1)
+            probabilities = inference.probabilities(scores, best).unsqueeze(1).tolist()
+            counts = [1] * len(sentences)
+        elif wanted.nbest or wanted.probability:
             n = max(1, wanted.nbest or 1)
             decoded = inference.decode(scores, n) if posterior is None else posterior.nbest(n)
             paths = decoded.labels

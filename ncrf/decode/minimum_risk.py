@@ -1,0 +1,141 @@
+"""Minimum Bayes risk: the labeling of which the fewest entities are expected to be wrong.
+
+Viterbi's labeling is the one that is most probably right as a whole. A reader counts entities: each
+that is predicted and not there is an error, and so is each that is there and not predicted. The
+expectation of their number is lowest if exactly those are predicted that are more likely there than
+not. Two such entities cannot overlap, for no labeling has both. Where labels mark no spans, each
+label is an entity of its own, and the most likely one at each word is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ncrf.config import Config
+from ncrf.data.label_tables import SpanTables, legal_transitions, span_masks
+from ncrf.data.vocabulary import LabelScheme
+from ncrf.model.inference_layers import ChainInference, Scores
+
+_LIKELY = 0.5
+
+Bools = NDArray[np.bool_]
+Candidate = tuple[int, int, int, str]  # row, first word, word after the last, type
+
+
+class MinimumRisk:
+    """Finds these labelings for one model, whose scheme must be kept to (``constraints``)."""
+
+    def __init__(
+        self, inference: ChainInference, labels: Sequence[str], scheme: LabelScheme
+    ) -> None:
+        """``labels`` are those of the ids 0 to Y-1, in the target of ``scheme``."""
+        self._inference = inference
+        self._masks = span_masks(labels, scheme.target, scheme.delimiter)
+        if not len(self._masks):
+            return
+        tables = SpanTables(labels, scheme.delimiter)
+        legal = _legal(labels, scheme)
+        self._types = tables.types
+        of_type: Bools = np.equal.outer(tables.type_of, np.arange(len(tables.types)))
+        # [Y,K]: the labels with which a span of a type begins, goes on and ends. Between labels
+        # that may follow each other, that does not depend on the other one.
+        self._begin: Bools = of_type & _some((tables.begins & legal)[:, :-1], 0)
+        self._inside: Bools = of_type & _some(tables.inside & legal[:-1, :-1], 0)
+        self._end: Bools = of_type & _some((tables.ends & legal)[:-1], 1)
+        self._outside = tables.type_of < 0
+
+    @classmethod
+    def wanted(
+        cls,
+        config: Config,
+        inference: ChainInference,
+        labels: Sequence[str],
+        scheme: LabelScheme,
+    ) -> MinimumRisk | None:
+        """One where ``decoder=mbr`` asks for it; a sentence of one label has no need.
+
+        Raises ConfigError where what is likely need not be a labeling.
+        """
+        if config.inference.decoder != "mbr" or config.corpus.sentence_classification:
+            return None
+        if config.inference.constraints == "none":
+            raise config.error(
+                "decoder",
+                "decoder=mbr needs labelings that keep to the tag scheme, and constraints=none",
+                "constraints=decode",
+            )
+        if config.decoding.forced_labels:
+            raise config.error(
+                "decoder",
+                "decoder=mbr does not go together with forced_labels=True",
+                "decoder=viterbi",
+            )
+        return cls(inference, labels, scheme)
+
+    def labelings(self, scores: Scores) -> Tensor:
+        """The labels of every sentence, ``[B,L]``; what stands at padding has no meaning."""
+        marginals = self._inference.marginals(scores)
+        if not len(self._masks):
+            return marginals.argmax(2)
+        likely = self._likely(scores, marginals)
+        allowed = self._allowed(scores, likely)
+        return self._inference.viterbi(replace(scores, allowed=allowed))
+
+    def _likely(self, scores: Scores, marginals: Tensor) -> list[Candidate]:
+        """The spans with a probability above one half."""
+        candidates = list(self._candidates(scores, marginals))
+        if not candidates:
+            return []
+        posterior = self._inference.posterior(scores)
+        found = self._inference.span_probabilities(posterior, candidates, self._masks)
+        pairs = zip(candidates, found, strict=True)
+        return [candidate for candidate, probability in pairs if probability > _LIKELY]
+
+    def _candidates(self, scores: Scores, marginals: Tensor) -> Iterator[Candidate]:
+        """All spans that can be that likely: as much must be said for each of their labels."""
+        masses = marginals.double().cpu().numpy()
+        begin, inside, end = (
+            masses @ table.astype(np.float64) > _LIKELY
+            for table in (self._begin, self._inside, self._end)
+        )
+        lengths = scores.mask.sum(1).tolist()
+        for row, first, kind in np.argwhere(begin).tolist():
+            for last in range(first, lengths[row]):
+                if last > first and not inside[row, last, kind]:
+                    break
+                if end[row, last, kind]:
+                    yield row, first, last + 1, self._types[kind]
+
+    def _allowed(self, scores: Scores, likely: Sequence[Candidate]) -> Tensor:
+        """The labels that a word may get so that there are these spans and no others.
+
+        A label set without one for words outside of spans needs others: there the best are taken.
+        """
+        batch, longest, count = scores.emissions.shape
+        free = self._outside if self._outside.any() else np.ones(count, dtype=np.bool_)
+        allowed: Bools = np.broadcast_to(free, (batch, longest, count)).copy()
+        for row, first, after, type_ in likely:
+            kind = self._types.index(type_)
+            allowed[row, first] = self._begin[:, kind]
+            allowed[row, first + 1 : after] = self._inside[:, kind]
+            allowed[row, after - 1] &= self._end[:, kind]
+        return torch.from_numpy(allowed).to(scores.emissions.device)
+
+
+def _legal(labels: Sequence[str], scheme: LabelScheme) -> Bools:
+    """Which label may follow which, ``[Y+1,Y+1]``; row and column Y are a sentence's border."""
+    legal = legal_transitions(labels, scheme.target, scheme.delimiter)
+    start = np.append(legal.start, np.False_)
+    return np.vstack([np.column_stack([legal.transition, legal.end]), start])
+
+
+def _some(table: Bools, axis: int) -> Bools:
+    """Whether anything along an axis of a matrix is true, as a column."""
+    found: Bools = np.any(table, axis=axis, keepdims=True)
+    return found.reshape(-1, 1)

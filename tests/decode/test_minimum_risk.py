@@ -1,0 +1,157 @@
+"""``decoder=mbr`` against the enumeration of all labelings."""
+
+import itertools
+from collections import Counter
+
+import pytest
+import torch
+
+from ncrf.data.label_tables import legal_transitions
+from ncrf.data.schemes import spans
+from ncrf.data.vocabulary import LabelScheme
+from ncrf.decode.minimum_risk import MinimumRisk
+from ncrf.errors import ConfigError
+from ncrf.model.inference_layers import INFERENCE_LAYERS, Scores
+from ncrf.tagger import Tagger
+
+LABELS = {
+    "IOB2": ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"],
+    "BIOES": ["O", "B-PER", "I-PER", "E-PER", "S-PER", "S-LOC"],
+    "BMES": ["B", "M", "E", "S"],
+    "plain": ["NN", "VB", "DT"],
+}
+LENGTHS = (5, 1, 3)
+ROWS = range(len(LENGTHS))
+
+
+def chain(scheme, seed, scale):
+    """A CRF and the scores of three sentences, at random."""
+    labels = LABELS[scheme]
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return scale * torch.randn(*shape, generator=generator, dtype=torch.double)
+
+    inference = INFERENCE_LAYERS.get("CRF")(
+        len(labels), "decode", legal_transitions(labels, scheme)
+    ).double()
+    for weights in inference.parameters():
+        weights.requires_grad_(False).copy_(draw(*weights.shape))
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    scores = Scores(draw(*mask.shape, len(labels)), mask)
+    risk = MinimumRisk(inference, labels, LabelScheme(scheme, scheme))
+    return inference, scores, risk
+
+
+def distribution(inference, scores, row, scheme):
+    """All legal labelings of a sentence and their probabilities, by enumeration."""
+    crf, legal = inference.crf, legal_transitions(LABELS[scheme], scheme)
+    logs = {}
+    for path in itertools.product(range(len(LABELS[scheme])), repeat=LENGTHS[row]):
+        pairs = list(itertools.pairwise(path))
+        if not (legal.start[path[0]] and legal.end[path[-1]]):
+            continue
+        if not all(legal.transition[pair] for pair in pairs):
+            continue
+        total = crf.start_transitions[path[0]] + crf.end_transitions[path[-1]]
+        total = total + sum(scores.emissions[row, t, y] for t, y in enumerate(path))
+        logs[path] = float(total + sum(crf.transitions[pair] for pair in pairs))
+    log_z = torch.logsumexp(torch.tensor(list(logs.values()), dtype=torch.double), 0).item()
+    return {
+        path: torch.exp(torch.tensor(log - log_z, dtype=torch.double)).item()
+        for path, log in logs.items()
+    }
+
+
+def spans_of(path, scheme):
+    return set(spans([LABELS[scheme][y] for y in path], "-"))
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scheme", ["IOB2", "BIOES", "BMES"])
+def test_spans_above_one_half_and_no_others(scheme, seed, scale):
+    inference, scores, risk = chain(scheme, seed, scale)
+    with torch.inference_mode():
+        found = risk.labelings(scores)
+        probabilities = inference.probabilities(scores, found)
+    for row in ROWS:
+        paths = distribution(inference, scores, row, scheme)
+        chosen = tuple(found[row, : LENGTHS[row]].tolist())
+        assert probabilities[row].item() == pytest.approx(paths[chosen], rel=1e-9)
+        totals = Counter()
+        for path, probability in paths.items():
+            for span in spans_of(path, scheme):
+                totals[span] += probability
+        likely = {span for span, total in totals.items() if total > 0.5}
+        if scheme != "BMES":
+            assert spans_of(chosen, scheme) == likely
+            continue
+        # Every word is in a span: what is not likely is filled in as well as it can be.
+        assert spans_of(chosen, scheme) >= likely
+        agreeing = {p: q for p, q in paths.items() if spans_of(p, scheme) >= likely}
+        assert paths[chosen] == pytest.approx(max(agreeing.values()), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_expected_errors_are_fewest(seed):
+    """No labeling has fewer expected wrong and missing entities."""
+    inference, scores, risk = chain("BIOES", seed, 1.0)
+    with torch.inference_mode():
+        found = risk.labelings(scores)
+    for row in ROWS:
+        paths = distribution(inference, scores, row, "BIOES")
+
+        def errors(path, paths=paths):
+            mine = spans_of(path, "BIOES")
+            return sum(q * len(mine ^ spans_of(other, "BIOES")) for other, q in paths.items())
+
+        fewest = min(map(errors, paths))
+        assert errors(tuple(found[row, : LENGTHS[row]].tolist())) == pytest.approx(fewest)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_plain_labels_are_the_likeliest_of_each_word(seed):
+    inference, scores, risk = chain("plain", seed, 1.0)
+    with torch.inference_mode():
+        found = risk.labelings(scores)
+    for row in ROWS:
+        paths = distribution(inference, scores, row, "plain")
+        for t in range(LENGTHS[row]):
+            masses = Counter()
+            for path, probability in paths.items():
+                masses[path[t]] += probability
+            assert found[row, t].item() == masses.most_common(1)[0][0]
+
+
+def test_through_the_tagger(trained):
+    """Spans and labels agree, every span is likely, and no likely one of the n best is missing."""
+    tagger = Tagger.load(trained, decoder="mbr")
+    texts = ("Anna Berg met Bo Lind in Oslo .", "Oslo", "the old bank")
+    sentences = [text.split() for text in texts]
+    plain = Tagger.load(trained)
+    pairs = zip(tagger.predict(sentences), plain.predict(sentences, nbest=50), strict=True)
+    for found, best in pairs:
+        assert all(span.probability > 0.5 for span in found.spans)
+        labelings = [tuple(labeling.labels) for labeling in best.nbest]
+        if tuple(found.labels) in labelings:
+            same = best.nbest[labelings.index(tuple(found.labels))]
+            assert found.probability == pytest.approx(same.probability, rel=1e-5)
+        mass = Counter()
+        for labeling in best.nbest:
+            for span in spans(labeling.labels, "-"):
+                mass[span.start, span.end, span.label] += labeling.probability
+        kept = {(span.start, span.end, span.label) for span in found.spans}
+        assert {span for span, total in mass.items() if total > 0.5} <= kept
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"constraints": "none"}, "constraints=none"),
+        ({"forced_labels": True}, "forced_labels=True"),
+    ],
+)
+def test_what_does_not_go_together(trained, keys, message):
+    with pytest.raises(ConfigError, match=message):
+        Tagger.load(trained, decoder="mbr", **keys)
