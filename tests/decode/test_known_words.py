@@ -43,7 +43,8 @@ def test_a_word_is_computed_once_and_stays_the_same(predictor):
     rows = first.table[first.rows]
     assert torch.equal(again.table[again.rows].flip(0)[:4], rows)
     assert first.unknown.tolist() == [
-        w not in predictor.vocabulary.words for w in map(predictor.vocabulary.normalize, WORDS[:4])
+        w not in predictor.vocabulary.words
+        for w in map(predictor.vocabulary.normalization.key, WORDS[:4])
     ]
     alone = known(predictor)[1].find(["Oslo"])
     torch.testing.assert_close(alone.table[alone.rows], again.table[again.rows][1:2])

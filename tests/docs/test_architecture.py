@@ -47,7 +47,7 @@ def test_from_the_file_to_the_data_set(walk):
     assert [strings[i] for i in dataset.labels[: len(rows)]] == sentence.labels
     words = dataset.type_table.words[dataset.types[: len(rows)]]
     assert [made["vocabulary"].words.strings[i] for i in words] == [
-        made["vocabulary"].normalize(word) for word in sentence.words
+        made["vocabulary"].normalization.key(word) for word in sentence.words
     ]
 
 

@@ -63,6 +63,6 @@ def test_it_prepares_trains_prints_and_does_nothing_twice(project):
     assert "/bigram-nochar-word_lstm-crf.config |" in tables[1]
     results = sorted((project / "runs" / "reproduce").glob("*/*/results.jsonl"))
     before = [path.read_bytes() for path in results]
-    assert len(before) == 3 and all(text.count(b"\n") == 1 for text in before)
+    assert len(before) == 5 and all(text.count(b"\n") == 1 for text in before)
     assert reproduce(project, *wanted).returncode == 0
     assert [path.read_bytes() for path in results] == before
