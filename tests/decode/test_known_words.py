@@ -42,10 +42,8 @@ def test_a_word_is_computed_once_and_stays_the_same(predictor):
     assert lookup.computed == len(WORDS)
     rows = first.table[first.rows]
     assert torch.equal(again.table[again.rows].flip(0)[:4], rows)
-    assert first.unknown.tolist() == [
-        w not in predictor.vocabulary.words
-        for w in map(predictor.vocabulary.normalization.key, WORDS[:4])
-    ]
+    keys = map(predictor.vocabulary.normalization.key, WORDS[:4])
+    assert first.unknown.tolist() == [key not in predictor.vocabulary.words for key in keys]
     alone = known(predictor)[1].find(["Oslo"])
     torch.testing.assert_close(alone.table[alone.rows], again.table[again.rows][1:2])
 
