@@ -226,20 +226,19 @@ class Predictor:
         inference = self.labeler.inference
         with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
         posterior = inference.posterior(scores) if with_spans else None
-        if self._minimum_risk is not None and not wanted.nbest:
-            best = self._best(scores)
-            paths = best.unsqueeze(1)
-            probabilities = inference.probabilities(scores, best).unsqueeze(1).tolist()
-            counts = [1] * len(sentences)
-        elif wanted.nbest or wanted.probability:
+        by_risk = self._minimum_risk is not None and not wanted.nbest
+        if not by_risk and (wanted.nbest or wanted.probability):
             n = max(1, wanted.nbest or 1)
             decoded = inference.decode(scores, n) if posterior is None else posterior.nbest(n)
             paths = decoded.labels
             probabilities = decoded.log_probabilities.double().exp().tolist()
             counts = decoded.counts.tolist()
         else:
-            paths = inference.viterbi(scores).unsqueeze(1)
+            best = self._best(scores)
+            paths = best.unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
+            if wanted.probability:
+                probabilities = inference.probabilities(scores, best).unsqueeze(1).tolist()
             counts = [1] * len(sentences)
         found_spans: list[list[PredictedSpan]] = [[] for _ in sentences]
         if posterior is not None:
