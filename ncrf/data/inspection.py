@@ -241,7 +241,9 @@ class Inspector:
     def _take_as_first(self, report: FileReport) -> None:
         self._first = report
         self._target = trained_scheme(self._config, report.scheme) if report.scheme else None
-        self._first_normalized = set(map(Normalization.of(self._config.corpus).key, report.words))
+        normalization = Normalization.of(self._config.corpus)
+        if normalization:
+            self._first_normalized = set(map(normalization.key, report.words))
 
     def _compare(self, report: FileReport) -> None:
         if self._first is None:
@@ -285,9 +287,10 @@ def vector_coverage(
     The vector file is read once, for all words. Raises InputError where it cannot be read.
     """
     entries = []
+    normalization = Normalization.of(config.corpus)
     for report in reports:
-        counts = _normalized(report.words, Normalization.of(config.corpus))
-        forms = most_frequent_forms(report.words, Normalization.of(config.corpus))
+        counts = _normalized(report.words, normalization)
+        forms = most_frequent_forms(report.words, normalization)
         candidates = [spellings(word, forms.get(word)) for word in counts]
         entries.append((report, candidates, list(counts.values())))
     wanted = {form for _, candidates, _ in entries for forms_ in candidates for form in forms_}

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
+from ncrf.data.columns import read_columns
 from ncrf.data.label_tables import legal_transitions
 from ncrf.data.schemes import spans
 from ncrf.data.vocabulary import LabelScheme
@@ -13,6 +14,7 @@ from ncrf.decode.minimum_risk import MinimumRisk
 from ncrf.errors import ConfigError
 from ncrf.model.inference_layers import INFERENCE_LAYERS, Scores
 from ncrf.tagger import Tagger
+from tests.conftest import SAMPLE
 
 LABELS = {
     "IOB2": ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"],
@@ -143,6 +145,26 @@ def test_through_the_tagger(trained):
                 mass[span.start, span.end, span.label] += labeling.probability
         kept = {(span.start, span.end, span.label) for span in found.spans}
         assert {span for span, total in mass.items() if total > 0.5} <= kept
+
+
+def test_scores_are_those_of_what_is_predicted(trained):
+    """The score of a corpus, as training asks for it on dev, is that of the same labelings."""
+    tagger = Tagger.load(trained, decoder="mbr")
+    gold = list(read_columns(SAMPLE / "dev.bioes"))
+    predicted = [found.labels for found in tagger.predict([s.words for s in gold])]
+    mine = [set(spans(labels, "-")) for labels in predicted]
+    right = [set(spans(s.labels, "-")) for s in gold]
+    correct = sum(len(a & b) for a, b in zip(mine, right, strict=True))
+    score = tagger.evaluate(SAMPLE / "dev.bioes")
+    assert score.f1 == pytest.approx(2 * correct / sum(map(len, mine + right)))
+    viterbi = [found.labels for found in Tagger.load(trained).predict([s.words for s in gold])]
+    assert predicted != viterbi  # so that this can tell one decoder from the other
+
+
+def test_the_n_best_are_still_the_most_probable(trained):
+    sentence = [["Anna", "Berg", "met", "Bo", "Lind", "in", "Oslo", "."]]
+    ours = Tagger.load(trained, decoder="mbr").predict(sentence, nbest=3)
+    assert ours[0].nbest == Tagger.load(trained).predict(sentence, nbest=3)[0].nbest
 
 
 @pytest.mark.parametrize(
