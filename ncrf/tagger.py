@@ -10,7 +10,7 @@ from typing import Any
 
 from ncrf.config import Config, load_config, model_folder
 from ncrf.data import corpora
-from ncrf.data.columns import Sentence
+from ncrf.data.columns import BOUNDARY, Sentence
 from ncrf.data.partial import UNKNOWN_LABEL
 from ncrf.decode.analysis import analyze_file
 from ncrf.decode.load import load_predictor
@@ -21,12 +21,14 @@ from ncrf.evaluate import Score
 from ncrf.evaluate.analysis import TOP, Analysis
 from ncrf.evaluate.analysis_report import report_markdown
 from ncrf.model import folder
+from ncrf.model.labeler import reads_documents
 from ncrf.train import checkpoint, folder_lock
 from ncrf.train.training import train_model
 
 logger = logging.getLogger(__name__)
 
-_STREAM_WINDOW = 1000
+_STREAM_WINDOW = 1_000
+_PREDICT_WINDOW = 10_000
 
 SentenceLike = Sequence[str] | Mapping[str, Sequence[str]]
 
@@ -82,16 +84,16 @@ class Tagger:
         """Label sentences; the predictions come in the order of the sentences.
 
         A sentence is a sequence of words, or a mapping ``{"words": [...], "POS": [...]}`` when
-        the model has feature columns. With ``forced_labels=True`` the mapping may have ``labels``
-        to keep, ``?`` where none is given. ``nbest`` adds that many labelings, best first (0:
-        none; None: what the key of that name says), ``marginals`` the probability of the printed
-        label of each word.
+        the model has feature columns. ``["-DOCSTART-"]`` begins a document, as in a file. With
+        ``forced_labels=True`` the mapping may have ``labels`` to keep, ``?`` where none is given.
+        ``nbest`` adds that many labelings, best first (0: none; None: what the key of that name
+        says), ``marginals`` the probability of the printed label of each word.
         """
         wanted = self._wanted(nbest, marginals)
         given = [self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences))]
         return [
             prediction
-            for window in _chunks(given)
+            for window in self._windows(given, _PREDICT_WINDOW, wanted)
             for prediction in self.predictor.predict(window, wanted)
         ]
 
@@ -104,8 +106,19 @@ class Tagger:
         """Like ``predict`` for any number of sentences: lazily, with bounded memory."""
         wanted = self._wanted(nbest, marginals)
         numbered = (self._sentence(s, i) for i, s in enumerate(_not_a_string(sentences)))
-        while window := list(islice(numbered, _STREAM_WINDOW)):
+        for window in self._windows(numbered, _STREAM_WINDOW, wanted):
             yield from self.predictor.predict(window, wanted)
+
+    def _windows(
+        self, sentences: Iterable[Sentence], size: int, wanted: Wanted
+    ) -> Iterator[list[Sentence]]:
+        """Lists of ``size`` sentences or, for a model that reads documents, of whole ones."""
+        if reads_documents(self.config):
+            yield from self.predictor.windows(sentences, wanted)
+            return
+        left = iter(sentences)
+        while window := list(islice(left, size)):
+            yield window
 
     def evaluate(self, path: str | Path) -> Score:
         """Score the model on a labelled file: precision, recall, f1, accuracy, per_type."""
@@ -188,6 +201,8 @@ class Tagger:
                     f"sentence {number}, word {position}: {word!r} is no word",
                     remedy="a string of at least one character",
                 )
+        if words == [BOUNDARY] and not self.config.corpus.sentence_classification:
+            return Sentence(words, boundary=True)
         return Sentence(
             words=words,
             labels=self._forced(columns, len(words), number),
@@ -246,8 +261,3 @@ def _not_a_string(sentences: Iterable[SentenceLike]) -> Iterable[SentenceLike]:
     if isinstance(sentences, str):
         raise InputError("the sentences are one string", remedy="a list of lists of words")
     return sentences
-
-
-def _chunks(sentences: list[Sentence]) -> Iterator[list[Sentence]]:
-    for start in range(0, len(sentences), 10 * _STREAM_WINDOW):
-        yield sentences[start : start + 10 * _STREAM_WINDOW]

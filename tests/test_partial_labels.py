@@ -51,7 +51,7 @@ def test_the_loss_is_that_of_all_labelings_that_agree(corpus, tmp_path, monkeypa
     from ncrf.model.labeler import Labeler
 
     loss = Labeler.loss
-    monkeypatch.setattr(Labeler, "loss", lambda s, b: losses.append(loss(s, b)) or losses[-1])
+    monkeypatch.setattr(Labeler, "loss", lambda s, *x: losses.append(loss(s, *x)) or losses[-1])
     keys = {"partial_labels": "sets", "learning_rate": 1e-12, "unk_singleton": 0, "batch_size": 1}
     tagger = train(corpus, tmp_path, constraints="none", **keys)
     assert tagger.vocabulary.labels.strings == ("B-PER", "O", "I-PER")

@@ -27,6 +27,7 @@ def check_combinations(config: Config) -> None:
     check_widths(config)
     _check_templates(config)
     _check_learner(config)
+    _check_memory(config)
     files, training = config.files, config.training
     if files.resume and files.overwrite:
         raise config.error(
@@ -71,6 +72,16 @@ def _check_learner(config: Config) -> None:
     else:
         return
     raise config.error("optimizer", f"optimizer={name} {what}", remedy)
+
+
+def _check_memory(config: Config) -> None:
+    """Refuse a document memory beside the classical CRF."""
+    if config.inference.document_memory and config.classical:
+        raise config.error(
+            "document_memory",
+            "document_memory=True is for models with a network, and this one has templates alone",
+            "document_memory=False",
+        )
 
 
 def check_widths(config: Config) -> None:

@@ -205,6 +205,14 @@ class Inference:
         choices=("viterbi", "mbr"),
         used_when=_TAGGING,
     )
+    document_memory: bool = key(
+        False,
+        "Let the scores of a word depend on what the same word is elsewhere in its document (words "
+        "in lower case apart). Documents begin with a -DOCSTART- line, which training needs; "
+        "without one a sentence stands for itself.",
+        shapes_model=True,
+        used_when=_TAGGING,
+    )
     score_policy: str = key(
         "conlleval",
         "How ill-formed label sequences are scored: conlleval reads them as that script does, "

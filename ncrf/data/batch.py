@@ -268,6 +268,12 @@ def make_row_batch(
     )
 
 
+def places(offsets: IntArray, batch: RowBatch) -> Tensor:
+    """The place of each word ``[B,L]`` of a batch in its window; 0 at padding."""
+    starts = offsets[batch.index]
+    return torch.from_numpy(_padded_places(starts, offsets[batch.index + 1] - starts)[0])
+
+
 def _distinct(table: TypeTable, types: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct words ``[U]`` among ``types [B,L]``, longest first, and the place of each."""
     distinct, places = np.unique(types, return_inverse=True)

@@ -63,8 +63,10 @@ class InternedCorpus:
     line of its first word in ``file``. ``labels`` is None when the corpus has no label column;
     the labels of sentence s are label_offsets[s] to label_offsets[s+1] (as many as it has words,
     or one in sentence classification).
-    ``boundaries`` counts the -DOCSTART- sentences, which are left out. ``columns`` are those of the
-    file, as the key of that name writes them; empty where there was none, or in CoNLL-U.
+    ``boundaries`` counts the -DOCSTART- sentences, which are left out; ``documents [S]`` counts
+    them up to a sentence, less one (-1: before the first, in no document). ``columns``
+    are those of the file, as the key of that name writes them; empty where there was none, or in
+    CoNLL-U.
     """
 
     file: str
@@ -74,6 +76,7 @@ class InternedCorpus:
     features: dict[str, InternedColumn]
     labels: InternedColumn | None
     label_offsets: IntArray
+    documents: IntArray
     boundaries: int = 0
     columns: tuple[str, ...] = ()
 
@@ -108,6 +111,7 @@ class _Building:
     features: dict[str, tuple[StringTable, array[int]]] = field(default_factory=dict)
     lengths: array[int] = field(default_factory=lambda: array("q"))
     lines: array[int] = field(default_factory=lambda: array("q"))
+    documents: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, sentence: Sentence, feature_names: tuple[str, ...], labels: bool) -> None:
         self.word_ids.extend(map(self.words.__getitem__, sentence.words))
@@ -152,6 +156,7 @@ def intern_corpus(
         if sentence.boundary:
             boundaries += 1
             continue
+        building.documents.append(boundaries - 1)
         if feature_names is None:
             feature_names = tuple(sentence.features)
             _check_feature_names(feature_names, sentence)
@@ -170,6 +175,7 @@ def intern_corpus(
         if labelled
         else None,
         label_offsets=offsets_of(_to_numpy(building.label_counts)),
+        documents=_to_numpy(building.documents),
         boundaries=boundaries,
     )
 
@@ -230,6 +236,9 @@ class Dataset:
     A label id of ``len(model labels)`` or above is a label that training did not see;
     ``label_strings`` names all of them, the model's first. ``attributes`` are those of feature
     templates, None for a model without.
+
+    ``documents [S]`` numbers the document of each sentence (-1: none), and ``same_words [T]`` the
+    group of equal words of a document that a token is of (-1: none).
     """
 
     file: str
@@ -241,6 +250,8 @@ class Dataset:
     label_offsets: IntArray
     type_table: TypeTable
     label_strings: tuple[str, ...]
+    documents: IntArray
+    same_words: IntArray
     attributes: TokenAttributes | None = None
 
     @property

@@ -22,6 +22,7 @@ from ncrf.data.dataset import (
     TypeTable,
     offsets_of,
 )
+from ncrf.data.documents import same_words
 from ncrf.data.normalization import Normalization
 from ncrf.data.partial import is_partial
 from ncrf.data.schemes import PLAIN, SCHEMES, convert, spans, split_label
@@ -151,6 +152,8 @@ class Vocabulary:
             label_offsets=corpus.label_offsets,
             type_table=self.encode_types(corpus.words.strings, new_words),
             label_strings=label_strings,
+            documents=corpus.documents,
+            same_words=same_words(corpus),
             attributes=None if self.templates is None else self.templates.encode(corpus),
         )
 

@@ -40,10 +40,12 @@ def analyze_file(
     predictor = _in_own_scheme(predictor)
     config, vocabulary = predictor.config, predictor.vocabulary
     classification = config.corpus.sentence_classification
-    sentences = _gold(predictor, path)
+    given = _gold(predictor, path)
+    pairs = zip(given, predictor.stream(given, Wanted(marginals=True)), strict=True)
+    sentences, predicted = zip(*((s, p) for s, p in pairs if not s.boundary), strict=True)
     analysis = analyze(
         sentences,
-        list(predictor.stream(sentences, Wanted(marginals=True))),
+        predicted,
         scheme=vocabulary.scheme.target if predictor.by_spans else PLAIN,
         delimiter=vocabulary.scheme.delimiter,
         policy=config.inference.score_policy,
@@ -75,23 +77,19 @@ def _in_own_scheme(predictor: Predictor) -> Predictor:
 
 
 def _gold(predictor: Predictor, path: str) -> list[Sentence]:
-    """The sentences of a file, their labels in the model's scheme; boundaries are left out."""
+    """The sentences of a file, their labels in the model's scheme, and document boundaries."""
     config, vocabulary = predictor.config, predictor.vocabulary
     reader = open_corpus(config, path, features=tuple(vocabulary.features))
-    sentences = [sentence for sentence in reader if not sentence.boundary]
-    if not sentences:
-        raise InputError("holds no sentence", file=path)
+    sentences = list(reader)
     corpus = intern_corpus(sentences, path, ())
+    if not corpus.num_sentences:
+        raise InputError("holds no sentence", file=path)
     column = convert_labels(
         corpus, own_scheme(config, corpus, vocabulary.scheme), keep_foreign=True
     )
     flat = [column.strings[i] for i in column.ids.tolist()]
-    return [
-        replace(sentence, labels=flat[start:end])
-        for sentence, (start, end) in zip(
-            sentences, pairwise(corpus.label_offsets.tolist()), strict=True
-        )
-    ]
+    pieces = (flat[start:end] for start, end in pairwise(corpus.label_offsets.tolist()))
+    return [s if s.boundary else replace(s, labels=next(pieces)) for s in sentences]
 
 
 def _known(

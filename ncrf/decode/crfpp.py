@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ncrf.data.columns import Sentence, read_columns
 from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Labeling, Prediction, Wanted
-from ncrf.decode.window import windows
 from ncrf.errors import ConfigError
 
 _ALL = 2  # the verbosity that asks for the probabilities of all labels
@@ -49,7 +48,7 @@ def crfpp_text(
     )
     wanted = Wanted(nbest=nbest, probability=bool(nbest or verbose), spans=False)
     labels = predictor.vocabulary.labels.strings
-    for window in windows(reader, nbest or 1):
+    for window in predictor.windows(reader, wanted):
         marginals: Sequence[NDArray[np.float64] | None] = [None] * len(window)
         if verbose:
             marginals = predictor.label_marginals(window)

@@ -8,14 +8,15 @@ import time
 
 from ncrf.config import Config, log_idle_keys
 from ncrf.data.corpora import open_corpus
+from ncrf.data.documents import log_no_document
 from ncrf.data.sentence import Sentence
 from ncrf.decode.load import load_predictor
 from ncrf.decode.pipeline import in_order, sharing_cores
 from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Wanted
-from ncrf.decode.window import windows
 from ncrf.decode.writers import check_output, classified_line, json_line, open_output, text_block
 from ncrf.errors import ConfigError
+from ncrf.model.labeler import reads_documents
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +51,11 @@ def decode_file(decode: Config) -> None:
     start = time.perf_counter()
     threads = _threads(predictor)
     with open_output(output) as file, sharing_cores(threads):
-        for text in in_order(decoded, windows(reader, nbest or 1), threads):
+        for text in in_order(decoded, predictor.windows(reader, wanted), threads):
             file.write(text)
     seconds = time.perf_counter() - start
+    if reads_documents(config) and not reader.boundaries:
+        log_no_document(raw)
     if predictor.lacks_vectors:
         logger.warning(
             "%s is not at hand: %s words that training did not see were unknown "

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from ncrf.config import Config
 from ncrf.crf import NoLabelingError, Posterior, RowError
-from ncrf.data.batch import RowBatch
+from ncrf.data.batch import RowBatch, places
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import marks_spans, own_scheme
 from ncrf.data.dataset import Dataset, IntArray, InternedCorpus
+from ncrf.data.documents import ALONE, last_whole
 from ncrf.data.label_tables import span_masks
 from ncrf.data.schemes import PLAIN, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
@@ -31,8 +32,9 @@ from ncrf.decode.window import Window, WindowEncoder, windows
 from ncrf.decode.written_labels import WrittenLabels
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
+from ncrf.model.document_memory import mean_of_others, opinions
 from ncrf.model.inference_layers import Scores
-from ncrf.model.labeler import Labeler
+from ncrf.model.labeler import Labeler, reads_documents
 from ncrf.model.lookup import Lookup
 
 _SCORED_TOKENS = 200_000  # of a data set, at a time
@@ -87,8 +89,7 @@ class Predictor:
         lookup = Lookup(self.labeler)
         with torch.inference_mode():
             for start, window in self._scored_windows(dataset, lookup):
-                for batch in self._batches(window):
-                    scores = self._scores(lookup, window, batch)
+                for batch, scores in self._scored(lookup, window):
                     try:
                         best = self._best(scores)
                     except RowError as error:
@@ -107,6 +108,7 @@ class Predictor:
             first = int(dataset.offsets[start])
             end = int(np.searchsorted(dataset.offsets, first + _SCORED_TOKENS, "right")) - 1
             end = min(max(end, start + 1), dataset.num_sentences)
+            end = last_whole(dataset.documents, start, end)
             tokens = slice(first, int(dataset.offsets[end]))
             types, rows = np.unique(dataset.types[tokens], return_inverse=True)
             table = torch.empty(len(types), lookup.width, device=lookup.device)
@@ -119,6 +121,7 @@ class Predictor:
                     table=table,
                     rows=rows,
                     features=dataset.features[:, tokens],
+                    same_words=dataset.same_words[tokens],
                     attributes=None
                     if dataset.attributes is None
                     else dataset.attributes.part(start, end),
@@ -145,8 +148,13 @@ class Predictor:
 
     def stream(self, sentences: Iterable[Sentence], wanted: Wanted) -> Iterator[Prediction]:
         """Predictions in the order of the sentences, with bounded memory."""
-        for window in windows(sentences, wanted.nbest or 1):
+        for window in self.windows(sentences, wanted):
             yield from self.predict(window, wanted)
+
+    def windows(self, sentences: Iterable[Sentence], wanted: Wanted) -> Iterator[list[Sentence]]:
+        """The sentences in lists for ``predict``, of bounded size."""
+        by_document = reads_documents(self.config)
+        return windows(sentences, wanted.nbest or 1, by_document=by_document)
 
     def predict(self, sentences: Sequence[Sentence], wanted: Wanted) -> list[Prediction]:
         """Predictions for a list of sentences; document boundaries get label O."""
@@ -158,9 +166,8 @@ class Predictor:
         done: list[Prediction | None] = [None] * len(sentences)
         with torch.inference_mode():
             forced = self.config.decoding.forced_labels
-            for batch in self._batches(window, wanted.nbest or 1):
+            for batch, scores in self._scored(lookup, window, wanted.nbest or 1):
                 rows = [real[i] for i in batch.index.tolist()]
-                scores = self._scores(lookup, window, batch)
                 try:
                     found = self._predict_batch(scores, [sentences[row] for row in rows], wanted)
                 except RowError as error:
@@ -183,8 +190,7 @@ class Predictor:
         real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
         found: list[NDArray[np.float64] | None] = [None] * len(sentences)
         with torch.inference_mode():
-            for batch in self._batches(window):
-                scores = self._scores(lookup, window, batch)
+            for batch, scores in self._scored(lookup, window):
                 marginals = self.labeler.inference.marginals(scores).double().cpu().numpy()
                 lengths = scores.mask.sum(1).tolist()
                 for i, row, length in zip(batch.index.tolist(), marginals, lengths, strict=True):
@@ -209,10 +215,35 @@ class Predictor:
         for batch in window.batches(self.batch_size, tokens):
             yield batch.to(self.labeler.device)
 
-    def _scores(self, lookup: Lookup, window: Window, batch: RowBatch) -> Scores:
-        emissions = lookup.emissions(window.table, batch)
-        pairs = self.labeler.pair_scores(batch.attributes)
-        return Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
+    def _scored(
+        self, lookup: Lookup, window: Window, nbest: int = 1
+    ) -> Iterator[tuple[RowBatch, Scores]]:
+        """The batches of a window, each with what the model says of it."""
+        found = self._by_document(lookup, window)
+        for batch in self._batches(window, nbest):
+            if found is None:
+                emissions = lookup.emissions(window.table, batch)
+            else:
+                emissions = found[places(window.offsets, batch).to(found.device)]
+            pairs = self.labeler.pair_scores(batch.attributes)
+            yield batch, Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
+
+    def _by_document(self, lookup: Lookup, window: Window) -> Tensor | None:
+        """Emissions ``[T,Y]`` of all words of a window; None if each sentence tells its own."""
+        members = torch.from_numpy(np.flatnonzero(window.same_words != ALONE))
+        if self.labeler.documents is None or not len(members):
+            return None
+        device = self.labeler.device
+        count = len(self.vocabulary.labels)
+        emissions = torch.zeros(len(window.same_words), count, device=device)
+        for batch in self._batches(window):
+            words = places(window.offsets, batch).to(device)
+            emissions[words[batch.mask]] = lookup.emissions(window.table, batch)[batch.mask].float()
+        groups = torch.from_numpy(window.same_words)[members].to(device)
+        members = members.to(device)
+        own = emissions[members]
+        emissions[members] = self.labeler.documents(own, mean_of_others(opinions(own), groups))
+        return emissions
 
     def _best(self, scores: Scores) -> Tensor:
         """The labeling of every sentence, ``[B,L]``."""

@@ -20,11 +20,13 @@ from ncrf.data.dataset import (
     intern_corpus,
     line_of_label,
 )
+from ncrf.data.documents import ALONE, LONGEST, same_words
 from ncrf.data.features import add_computed_features
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.decode.known_words import KnownWords
 from ncrf.errors import InputError
+from ncrf.model.labeler import reads_documents
 
 _WINDOW_TOKENS = 10_000
 _WINDOW_SENTENCES = 5_000
@@ -34,7 +36,9 @@ _WINDOW_SENTENCES = 5_000
 class Window:
     """S sentences of T words for the network.
 
-    ``offsets [S+1]``; ``table [*,width]`` and ``rows [T]`` in it; ``features [F,T]``; ``allowed``
+    ``offsets [S+1]``; ``table [*,width]`` and ``rows [T]`` in it; ``features [F,T]``;
+    ``same_words [T]`` the groups of equal words of a document (-1: none, as for all words of a
+    model that does not look at documents); ``allowed``
     None, or the labels that each word may get, ``[T,Y]``, and the offsets of the sentences in it;
     ``attributes`` of the words by feature templates, None for a model without.
     """
@@ -43,6 +47,7 @@ class Window:
     table: Tensor
     rows: IntArray
     features: IntArray
+    same_words: IntArray
     allowed: tuple[NDArray[np.bool_], IntArray] | None = None
     attributes: TokenAttributes | None = None
 
@@ -84,12 +89,18 @@ class WindowEncoder:
             table=found.table,
             rows=found.rows[corpus.words.ids],
             features=self._vocabulary.encode_features(corpus),
+            same_words=self._same_words(corpus),
             allowed=(self._allowed(corpus), corpus.label_offsets)
             if forced and corpus.num_tokens
             else None,
             attributes=templates.encode(corpus) if templates is not None else None,
         )
         return window, int(found.unknown[corpus.words.ids].sum())
+
+    def _same_words(self, corpus: InternedCorpus) -> IntArray:
+        if reads_documents(self._config):
+            return same_words(corpus)
+        return np.full(corpus.num_tokens, ALONE, np.int64)
 
     def _allowed(self, corpus: InternedCorpus) -> NDArray[np.bool_]:
         """The labels that each word may get, ``[T,Y]`` (``[S,Y]`` in classification)."""
@@ -121,16 +132,33 @@ class WindowEncoder:
         )
 
 
-def windows(sentences: Iterable[Sentence], nbest: int) -> Iterator[list[Sentence]]:
-    """Lists of sentences that together stay within a bounded number of labels."""
+def windows(
+    sentences: Iterable[Sentence], nbest: int, *, by_document: bool = False
+) -> Iterator[list[Sentence]]:
+    """Lists of sentences that together stay within a bounded number of labels.
+
+    With ``by_document`` no list ends among the words of a document that ``same_words`` looks at.
+    """
     most = _WINDOW_TOKENS * 10 // max(10, nbest)
     window: list[Sentence] = []
     tokens = 0
+    together = 0  # words of the document that are still to come into the same list
     for sentence in sentences:
+        if by_document and sentence.boundary:
+            if _full(window, tokens, most):
+                yield window
+                window, tokens = [], 0
+            together = LONGEST
         window.append(sentence)
-        tokens += len(sentence.words)
-        if tokens >= most or len(window) >= _WINDOW_SENTENCES:
+        if not sentence.boundary:
+            tokens += len(sentence.words)
+            together -= len(sentence.words)
+        if together <= 0 and _full(window, tokens, most):
             yield window
             window, tokens = [], 0
     if window:
         yield window
+
+
+def _full(window: Sequence[Sentence], tokens: int, most: int) -> bool:
+    return tokens >= most or len(window) >= _WINDOW_SENTENCES

@@ -44,6 +44,7 @@ _PARTS = (
     ("projection.", "projection to labels"),
     ("inference.", "transitions"),
     ("templates.", "template features"),
+    ("documents.", "document memory"),
 )
 #: The weights through which the word layers of ncrf take their input in.
 _WORD_LAYER_INPUTS = (

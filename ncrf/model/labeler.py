@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from ncrf.data.batch import AttributeBatch, Batch
 from ncrf.data.label_tables import legal_transitions
 from ncrf.data.vocabulary import Vocabulary
 from ncrf.errors import ConfigError
+from ncrf.model.document_memory import DocumentMemory
 from ncrf.model.inference_layers import INFERENCE_LAYERS, ChainInference
 from ncrf.model.representation import InputDropout, InputSizes, WordRepresentation
 from ncrf.model.template_scores import TemplateScores
@@ -32,7 +34,8 @@ class Labeler(nn.Module):
     The scores of a network and those of feature ``templates`` are added where there are both; the
     classical CRF has templates alone, and its representation is of width 0. With ``classify`` a
     sentence has one label: the word layer is pooled, and the label is decided by a chain of one
-    position.
+    position. With ``documents`` a word's scores depend on the document too, outside of ``forward``,
+    which sees single sentences: in ``loss`` and in decoding.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Labeler(nn.Module):
         *,
         classify: bool = False,
         templates: TemplateScores | None = None,
+        documents: DocumentMemory | None = None,
     ) -> None:
         super().__init__()
         self.classify = classify
@@ -58,6 +62,7 @@ class Labeler(nn.Module):
         self.projection = nn.Linear(width, num_labels) if width else None
         self.inference = inference
         self.templates = templates
+        self.documents = documents
 
     def forward(self, batch: Batch) -> Tensor:
         """Emissions ``[B,L,Y]`` (``[B,1,Y]``); what stands at padding has no meaning."""
@@ -101,11 +106,18 @@ class Labeler(nn.Module):
         """The positions that have a label, ``[B,L]`` (``[B,1]``)."""
         return batch.mask[:, :1] if self.classify else batch.mask
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Negative log-likelihood of the batch's labels, summed over its sentences."""
+    def loss(self, batch: Batch, recall: Callable[[Batch, Tensor], Tensor] | None = None) -> Tensor:
+        """Negative log-likelihood of the batch's labels, summed over its sentences.
+
+        ``recall`` gives the opinions of a document's other words ``[B,L,Y]`` for the own scores
+        ``[B,L,Y]`` of a batch.
+        """
         assert batch.labels is not None
+        emissions = self(batch)
+        if recall is not None and self.documents is not None:
+            emissions = self.documents(emissions, recall(batch, emissions))
         pairs = self.pair_scores(batch.attributes)
-        return self.inference.loss(self(batch), batch.labels, self.label_mask(batch), pairs)
+        return self.inference.loss(emissions, batch.labels, self.label_mask(batch), pairs)
 
     def rowwise_gradients(self) -> list[nn.Parameter]:
         """Let large tables have a sparse gradient, of what a batch uses; which they are.
@@ -226,7 +238,13 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
         len(vocabulary.labels),
         classify=classify,
         templates=templates,
+        documents=DocumentMemory(len(vocabulary.labels)) if reads_documents(config) else None,
     )
+
+
+def reads_documents(config: Config) -> bool:
+    """Whether the model of a config looks beyond the sentence."""
+    return config.inference.document_memory and not config.corpus.sentence_classification
 
 
 def _input_dropout(config: Config) -> InputDropout:

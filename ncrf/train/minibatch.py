@@ -31,6 +31,7 @@ from ncrf.train.gradients import gradient
 from ncrf.train.interrupt import Interrupt
 from ncrf.train.optimizers import LearningRate, Updates
 from ncrf.train.progress import Progress, header, history_row, watch_entities, watch_loss
+from ncrf.train.recollection import Recollection
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,9 @@ class Trainer:
         lengths = train.lengths[self._rows] if not labeler.classify else np.ones(len(self._rows))
         self._guessing = float(lengths.mean()) * math.log(max(2, len(vocabulary.labels)))
         self._updates = Updates(labeler, config.training)
+        self._recollection = None
+        if labeler.documents is not None:
+            self._recollection = Recollection(train, len(vocabulary.labels), labeler.device)
         self._threads = threads
         self._rate = LearningRate(config.training)
         self._saved = time.monotonic()
@@ -205,7 +209,14 @@ class Trainer:
             return self._row_failed(error, step, batch.index, number)
 
         amp = keys.amp != "none"
-        total = gradient(self.labeler, step.batches, scale=scale, amp=amp, failed=failed)
+        total = gradient(
+            self.labeler,
+            step.batches,
+            scale=scale,
+            amp=amp,
+            failed=failed,
+            recollection=self._recollection,
+        )
         norm = self._updates.step(rate)
         self._unread.append((total, norm, step, number))
         if total.device.type == "cpu" or len(self._unread) >= _UNREAD_STEPS:
@@ -268,6 +279,8 @@ class Trainer:
         self.progress.epochs_without_rise = self._rate.epochs_without_rise
         tensors = {f"model.{name}": value for name, value in self.labeler.state_dict().items()}
         tensors |= self._updates.tensors()
+        if self._recollection is not None:
+            tensors |= self._recollection.tensors()
         tensors["random.torch"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["random.cuda"] = torch.cuda.get_rng_state()
@@ -288,6 +301,8 @@ class Trainer:
             }
             self.labeler.load_state_dict(weights)
             self._updates.restore(tensors)
+            if self._recollection is not None:
+                self._recollection.restore(tensors)
             torch.set_rng_state(tensors["random.torch"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(

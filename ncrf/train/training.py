@@ -16,6 +16,7 @@ from ncrf.config import Config, all_keys, log_idle_keys
 from ncrf.config.template_keys import WHOLE_CORPUS
 from ncrf.data import corpora
 from ncrf.data.dataset import Dataset, InternedCorpus
+from ncrf.data.documents import log_no_document
 from ncrf.data.normalization import Normalization
 from ncrf.data.partial import settled
 from ncrf.data.schemes import PLAIN
@@ -26,7 +27,7 @@ from ncrf.decode.predict import Predictor
 from ncrf.errors import ConfigError, InputError
 from ncrf.evaluate import Score, history_scores, report_lines
 from ncrf.model import folder, pretrained
-from ncrf.model.labeler import build_labeler, choose_device
+from ncrf.model.labeler import build_labeler, choose_device, reads_documents
 from ncrf.train import checkpoint, folder_lock, warm_start
 from ncrf.train.corpus_training import CorpusTrainer
 from ncrf.train.machine import training_threads
@@ -113,6 +114,12 @@ def _read_corpus(config: Config, path: str) -> _Read:
         old = warm_start.read_vocabulary(config.files.init_from)
         vocabulary = warm_start.extend_vocabulary(old, vocabulary)
     corpora.log_alphabets(vocabulary)
+    if reads_documents(config) and not corpus.boundaries:
+        raise InputError(
+            "document_memory=True, but no line says where a document begins",
+            file=path,
+            remedy="-DOCSTART- lines, or document_memory=False",
+        )
     if config.templates.template_file is not None:
         if partial:
             raise InputError(
@@ -245,6 +252,8 @@ def _encode(predictor: Predictor, path: str | None) -> Dataset | None:
         return None
     vocabulary = predictor.vocabulary
     corpus = corpora.load_corpus(predictor.config, path, features=tuple(vocabulary.features))
+    if reads_documents(predictor.config) and not corpus.boundaries:
+        log_no_document(path)
     dataset = predictor.encode(corpus)
     unseen = dataset.label_strings[len(vocabulary.labels) :]
     if unseen:

@@ -91,5 +91,5 @@ def _may_grow(labeler: Labeler) -> set[str]:
     return {
         name
         for name, _ in labeler.named_parameters()
-        if "embedding" in name or name.startswith(("projection.", "inference."))
+        if "embedding" in name or name.startswith(("projection.", "inference.", "documents."))
     }

@@ -96,6 +96,7 @@ OTHER = {
     "cnn_layer": (4, 5, {"word_seq_feature": "CNN"}),
     "bilstm": (True, False, {}),
     "use_crf": (True, False, {}),
+    "document_memory": (False, True, {}),
     "template_file": ("a", "b", {}),
     "feature_cutoff": (1, 2, {"template_file": "t"}),
     "all_possible_states": (False, True, {"template_file": "t"}),

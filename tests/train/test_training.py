@@ -178,7 +178,7 @@ def test_long_sentences_are_skipped_loudly_in_training_alone(tmp_path, caplog):
 
 def test_a_loss_that_is_not_finite_stops_with_the_place(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "ncrf.model.labeler.Labeler.loss", lambda self, batch: self(batch).sum() * float("nan")
+        "ncrf.model.labeler.Labeler.loss", lambda self, batch, _: self(batch).sum() * float("nan")
     )
     with pytest.raises(NcrfError, match=r"loss is nan in epoch 1, batch 1 \(sentences at lines"):
         Tagger.train(small_keys(tmp_path / "model"))
@@ -309,7 +309,8 @@ class TestOverwrite:
     def test_a_failed_training_keeps_the_old_model(self, old, monkeypatch):
         folder, expected = old
         monkeypatch.setattr(
-            "ncrf.model.labeler.Labeler.loss", lambda self, batch: self(batch).sum() * float("nan")
+            "ncrf.model.labeler.Labeler.loss",
+            lambda self, batch, _: self(batch).sum() * float("nan"),
         )
         with pytest.raises(NcrfError, match="no model is kept"):
             Tagger.train(small_keys(folder, overwrite=True, hidden_dim=30))
