@@ -109,9 +109,9 @@ def by_definition(tagger, sentences):
             own[t][v].softmax(0)
             for t, v in places
             if (t, v) != (s, w) and sentences[t][v].lower() == word.lower()
-            if not sentences[t][v][0].islower()
+            if sentences[t][v][0].isupper()
         ]
-        if others and not word[0].islower():
+        if others and word[0].isupper():
             mean = torch.stack(others).mean(0)
             found[s][w] += labeler.documents.influence.weight.detach() @ mean
     return found

@@ -17,8 +17,8 @@ LONGEST = 100_000  # words; a sentence that begins farther on in its document is
 def same_words(corpus: InternedCorpus) -> IntArray:
     """Groups of words ``[T]`` of one document that are equal but for case; ``ALONE`` for others.
 
-    Every group has a number of its own, from 0 on, and at least two members. Words that begin in
-    lower case are in none.
+    Every group has a number of its own, from 0 on, and at least two members. Only words that begin
+    as a name may are in one: with a letter that is not in lower case.
     """
     words = corpus.words
     keys = _keys(words.strings)[words.ids]
@@ -43,15 +43,19 @@ def _near_documents(corpus: InternedCorpus) -> IntArray:
 
 
 def _keys(words: list[str]) -> IntArray:
-    """A number for each word, the same for those that differ in case; ``ALONE`` in lower case."""
+    """A number for each word, the same for those that differ in case; ``ALONE`` for no name."""
     numbers: dict[str, int] = {}
     return np.array(
         [
-            ALONE if word[:1].islower() else numbers.setdefault(word.lower(), len(numbers))
+            numbers.setdefault(word.lower(), len(numbers)) if _may_be_name(word[:1]) else ALONE
             for word in words
         ],
         np.int64,
     )
+
+
+def _may_be_name(first: str) -> bool:
+    return first.isalpha() and not first.islower()
 
 
 def log_no_document(file: str) -> None:
