@@ -208,8 +208,8 @@ class Inference:
     document_memory: bool = key(
         False,
         "Let the scores of a word depend on what the same word is elsewhere in its document, if it "
-        "begins with a letter that is not in lower case. Documents begin with a -DOCSTART- line, which training needs; "
-        "without one a sentence stands for itself.",
+        "begins with a letter that is not in lower case. Documents begin with a -DOCSTART- line, "
+        "which training needs; without one a sentence stands for itself.",
         shapes_model=True,
         used_when=_TAGGING,
     )
