@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from ncrf.errors import InputError
 logger = logging.getLogger(__name__)
 
 _AHEAD = 4  # steps that are ready before they are needed
+_TOGETHER = 8  # steps that are made at once
 _END = object()
 _STOP_CHECK = 0.1  # seconds between two looks at whether somebody still reads
 
@@ -66,10 +68,18 @@ class Feed:
         return [self.rows[batch] for batch in batches]
 
     def steps(self, epoch: int, start: int, device: torch.device) -> Iterator[Step]:
-        """The steps of an epoch from number ``start`` on, their tensors on ``device``."""
-        for number, rows in enumerate(self.order(epoch)[start:], start):
-            rng = np.random.default_rng((self.seed, epoch, number))
-            yield Step(rows, [self._batch(part, rng, device) for part in self._pieces(rows)])
+        """The steps of an epoch from number ``start`` on, their tensors on ``device``.
+
+        A few are made together: what they are made with is then still in the processor's caches,
+        and one takes half the time that it takes between two steps of training.
+        """
+        numbered = iter(list(enumerate(self.order(epoch)))[start:])
+        while some := list(islice(numbered, _TOGETHER)):
+            yield from [self._step(epoch, number, rows, device) for number, rows in some]
+
+    def _step(self, epoch: int, number: int, rows: IntArray, device: torch.device) -> Step:
+        rng = np.random.default_rng((self.seed, epoch, number))
+        return Step(rows, [self._batch(part, rng, device) for part in self._pieces(rows)])
 
     def _pieces(self, rows: IntArray) -> list[IntArray]:
         if int(self._lengths[rows].max()) * len(rows) <= self.max_tokens:
