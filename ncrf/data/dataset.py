@@ -64,9 +64,8 @@ class InternedCorpus:
     the labels of sentence s are label_offsets[s] to label_offsets[s+1] (as many as it has words,
     or one in sentence classification).
     ``boundaries`` counts the -DOCSTART- sentences, which are left out; ``documents [S]`` counts
-    them up to a sentence, less one (-1: before the first, in no document). ``columns``
-    are those of the file, as the key of that name writes them; empty where there was none, or in
-    CoNLL-U.
+    them up to a sentence, less one (-1: before the first, in no document). ``columns`` are those of
+    the file, as the key of that name writes them; empty where there was none, or in CoNLL-U.
     """
 
     file: str

@@ -6,12 +6,12 @@ import logging
 
 import numpy as np
 
-from ncrf.data.dataset import IntArray, InternedCorpus
+from ncrf.data.dataset import IntArray, InternedCorpus, offsets_of
 
 logger = logging.getLogger(__name__)
 
 ALONE = -1  # a sentence of no document, or a word that no other one of its document equals
-LONGEST = 100_000  # words; a sentence that begins farther on in its document is alone
+LONGEST = 100_000  # words, an empty sentence counted as one; a sentence farther on is alone
 
 
 def same_words(corpus: InternedCorpus) -> IntArray:
@@ -37,7 +37,8 @@ def same_words(corpus: InternedCorpus) -> IntArray:
 
 def _near_documents(corpus: InternedCorpus) -> IntArray:
     """The document of each sentence ``[S]``; ``ALONE`` too far from its beginning."""
-    documents, starts = corpus.documents, corpus.offsets[:-1]
+    documents = corpus.documents
+    starts = offsets_of(np.maximum(np.diff(corpus.offsets), 1))[:-1]
     first = np.searchsorted(documents, documents, "left")
     return np.where(starts - starts[first] < LONGEST, documents, ALONE)
 

@@ -38,9 +38,9 @@ class Window:
 
     ``offsets [S+1]``; ``table [*,width]`` and ``rows [T]`` in it; ``features [F,T]``;
     ``same_words [T]`` the groups of equal words of a document (-1: none, as for all words of a
-    model that does not look at documents); ``allowed``
-    None, or the labels that each word may get, ``[T,Y]``, and the offsets of the sentences in it;
-    ``attributes`` of the words by feature templates, None for a model without.
+    model that does not look at documents); ``allowed`` None, or the labels that each word may get,
+    ``[T,Y]``, and the offsets of the sentences in it; ``attributes`` of the words by feature
+    templates, None for a model without.
     """
 
     offsets: IntArray
@@ -152,7 +152,7 @@ def windows(
         window.append(sentence)
         if not sentence.boundary:
             tokens += len(sentence.words)
-            together -= len(sentence.words)
+            together -= max(1, len(sentence.words))
         if together <= 0 and _full(window, tokens, most):
             yield window
             window, tokens = [], 0

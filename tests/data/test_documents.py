@@ -24,13 +24,14 @@ def corpus_of(text):
 
 def groups_by_definition(text, longest):
     """For each word the set of places that it shares a group with."""
-    document, begun = None, 0
+    document, reached = None, 0
     places, keys = {}, []
     for number, words in enumerate(text):
         if words is None:
-            document, begun = number, len(keys)
+            document, reached = number, 0
             continue
-        near = document is not None and len(keys) - begun < longest
+        near = document is not None and reached < longest
+        reached += max(1, len(words))
         keys += [(document, w.lower()) if near and w[0] in "OBÉ東" else None for w in words]
     for i, key in enumerate(keys):
         if key is not None:
