@@ -218,10 +218,20 @@ class TestErrors:
         assert run("keys", capsys=capsys)[0] == 130
 
 
-@pytest.mark.parametrize("command", ["run", "train", "decode"])
-def test_help_of_a_command_that_takes_keys(command, capsys):
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("run", ["--config CONFIG", "status"]),
+        ("train", ["ncrf train CONFIG", "train_dir", "model_dir"]),
+        ("decode", ["ncrf decode CONFIG", "load_model_dir", "raw_dir", "nbest"]),
+    ],
+)
+def test_help_of_a_command_that_takes_keys(command, needed, capsys):
+    """Its use, the keys that it needs, and where all of them are."""
     status, out, err = run(command, "--help", capsys=capsys)
-    assert status == 0 and "ncrf decode" in out and not err
+    assert status == 0 and not err
+    assert all(text in out for text in [*needed, "ncrf keys"])
+    assert ("nbest" in out) == (command == "decode")
 
 
 def test_a_config_without_a_command_is_told_what_to_say(tmp_path, capsys):

@@ -122,8 +122,10 @@ def _dispatch(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] == "--version":
         return _version()
-    if arguments[0] in _WITHOUT_HELP and {"-h", "--help"} & set(arguments[1:]):
-        print(_DESCRIPTION)
+    if arguments[0] in _OPTIONS_ARE_KEYS and {"-h", "--help"} & set(arguments[1:]):
+        from ncrf.cli.run_help import run_help
+
+        print(run_help(arguments[0]))
         return 0
     if arguments[0] in {**_COMMANDS, **_OF_SWEEPS}:
         return _command(arguments[0])(arguments[1:])
@@ -161,7 +163,7 @@ _COMMANDS: dict[str, str] = {
 _OF_SWEEPS = {"record-test": "ncrf.cli.child:record_test"}  # for the processes that they start
 
 
-_WITHOUT_HELP = ("run", "train", "decode")  # their options are the config keys
+_OPTIONS_ARE_KEYS = ("run", "train", "decode")
 
 
 def _command(name: str) -> Callable[[list[str]], int]:

@@ -1,7 +1,7 @@
 """Config files: keys declared once, read, checked and written. Nothing here imports torch."""
 
 from ncrf.config.checks import idle_keys, is_used, log_idle_keys
-from ncrf.config.document import configuration_page, keys_table
+from ncrf.config.document import configuration_page, keys_table, table_of
 from ncrf.config.folders import model_folder
 from ncrf.config.keys import Key, add_choice, all_keys, choices_of, find_key, groups, key, key_group
 from ncrf.config.load import load_config, parse_model_config, read_model_config
@@ -62,5 +62,6 @@ __all__ = [
     "model_folder",
     "parse_model_config",
     "read_model_config",
+    "table_of",
     "write_config",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from ncrf.config.keys import ANY_VALUE, Key, all_keys, groups, nearest
 
@@ -95,6 +96,15 @@ def keys_table(substring: str = "", width: int = 100) -> str:
     if not chosen:
         close = nearest(substring, [k.name for k in all_keys()])
         return f"no key has {substring!r} in it; the nearest name is {close}"
+    return _table(chosen, width)
+
+
+def table_of(names: Sequence[str], width: int = 100) -> str:
+    """The same table of some keys."""
+    return _table([k for k in all_keys() if k.name in names], width)
+
+
+def _table(chosen: Sequence[Key], width: int) -> str:
     names = max(len(k.name) for k in chosen)
     defaults = max(len(_default(k)) for k in chosen)
     parts = []
