@@ -235,6 +235,14 @@ def test_the_pieces_of_a_batch_do_not_show(corpus, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
+def test_its_dropout_is_that_of_the_key(corpus, tmp_path):
+    """With nearly all of it hidden in training, the model is as one without."""
+    keys = {"document_memory": True, "dropout_memory": 0.99}
+    assert (
+        Tagger.train(keys_of(corpus, tmp_path / "model", **keys)).evaluate(corpus / "test").f1 < 0.9
+    )
+
+
 def test_a_corpus_without_documents_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"dev\.bioes: document_memory=True, but no line says"):
         Tagger.train(small_keys(tmp_path / "model", document_memory=True))

@@ -177,6 +177,13 @@ class Network:
         "and features, becomes 0 for the word layer. The other words are not scaled up.",
         interval="[0, 1)",
     )
+    dropout_memory: float = key(
+        0.0,
+        "Probability with which training hides from a word what the same word is elsewhere in its "
+        "document, so that the model does well on sentences without a document too.",
+        interval="[0, 1)",
+        used_when={**_TAGGING, "document_memory": (True,)},
+    )
 
 
 @key_group("inference")

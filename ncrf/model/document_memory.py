@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ncrf.model.dropout import WordDropout
+
 
 class DocumentMemory(nn.Module):
     """Adds to a word's scores a linear function of what the same word is elsewhere.
@@ -15,15 +17,19 @@ class DocumentMemory(nn.Module):
     the true P of the labels of a sentence, given the sentence and these opinions.
     """
 
-    def __init__(self, num_labels: int) -> None:
-        """The matrix is zero at first: the model begins as one without memory."""
+    def __init__(self, num_labels: int, dropout: float = 0.0) -> None:
+        """The matrix is zero at first: the model begins as one without memory.
+
+        ``dropout`` is the probability with which training hides the others from a word.
+        """
         super().__init__()
+        self.dropout = WordDropout(dropout)
         self.influence = nn.Linear(num_labels, num_labels, bias=False)
         nn.init.zeros_(self.influence.weight)
 
     def forward(self, scores: Tensor, others: Tensor) -> Tensor:
         """``scores [...,Y]`` with the influence of the mean opinions ``others [...,Y]``."""
-        influence: Tensor = self.influence(others)
+        influence: Tensor = self.influence(self.dropout(others))
         return scores + influence
 
 

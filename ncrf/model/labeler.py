@@ -231,6 +231,9 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
         templates = TemplateScores(index)
         if config.classical:
             inference.learn_pairs(torch.from_numpy(index.transition_pairs))
+    documents = None
+    if reads_documents(config):
+        documents = DocumentMemory(len(vocabulary.labels), config.network.dropout_memory)
     return Labeler(
         representation,
         word_layer,
@@ -238,7 +241,7 @@ def _built(config: Config, vocabulary: Vocabulary) -> Labeler:
         len(vocabulary.labels),
         classify=classify,
         templates=templates,
-        documents=DocumentMemory(len(vocabulary.labels)) if reads_documents(config) else None,
+        documents=documents,
     )
 
 

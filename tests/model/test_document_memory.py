@@ -28,6 +28,18 @@ def test_it_begins_without_influence_and_learns():
     torch.testing.assert_close(memory.influence.weight.grad, wanted)
 
 
+def test_dropout_hides_the_others_from_some_words_in_training_alone():
+    torch.manual_seed(1)
+    memory = DocumentMemory(4, dropout=0.3)
+    torch.nn.init.ones_(memory.influence.weight)
+    scores, others = torch.zeros(50, 40, 4), torch.full((50, 40, 4), 0.25)
+    found = memory(scores, others)
+    hidden = (found == 0).all(-1)
+    assert torch.equal(found[~hidden], torch.ones_like(found[~hidden]))
+    assert abs(hidden.float().mean() - 0.3) < 0.05
+    assert torch.equal(memory.eval()(scores, others), torch.ones_like(scores))
+
+
 def test_opinions_are_probabilities_without_a_gradient():
     scores = torch.randn(6, 4, requires_grad=True)
     found = opinions(scores)
