@@ -225,7 +225,8 @@ def test_a_resumed_training_equals_an_unbroken_one(corpus, tmp_path, monkeypatch
 
 
 def test_the_pieces_of_a_batch_do_not_show(corpus, tmp_path):
-    keys = {"iteration": 2, "document_memory": True, "dropout": 0.0, "unk_singleton": 0}
+    keys = {"iteration": 2, "document_memory": True, "dropout": 0.0, "dropout_memory": 0.0}
+    keys["unk_singleton"] = 0
     losses = []
     for tokens in (16384, 20):
         folder = tmp_path / str(tokens)

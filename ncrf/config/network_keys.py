@@ -178,7 +178,7 @@ class Network:
         interval="[0, 1)",
     )
     dropout_memory: float = key(
-        0.0,
+        0.1,
         "Probability with which training hides from a word what the same word is elsewhere in its "
         "document, so that the model does well on sentences without a document too.",
         interval="[0, 1)",
