@@ -255,6 +255,12 @@ def test_a_file_without_documents_is_pointed_out(tagger, model, tmp_path, caplog
     assert f"{raw}: no -DOCSTART- line says where a document begins" in caplog.text
 
 
+def test_so_is_a_dev_corpus_without_documents(corpus, tmp_path, caplog):
+    keys = keys_of(corpus, tmp_path / "model", document_memory=True, iteration=1)
+    Tagger.train(keys | {"dev_dir": str(SAMPLE / "test.bioes")})
+    assert "test.bioes: no -DOCSTART- line says where a document begins" in caplog.text
+
+
 def test_templates_alone_have_no_memory():
     keys = {"template_file": "t", "word_seq_feature": "none", "document_memory": True}
     with pytest.raises(ConfigError, match="document_memory=True is for models with a network"):

@@ -213,8 +213,7 @@ def make_batch(
     words, new_rows, new_vectors = _new_words(table, words)
     labels = None
     if dataset.labels is not None:
-        first = dataset.label_offsets[rows]
-        label_place, labelled = _padded_places(first, dataset.label_offsets[rows + 1] - first)
+        label_place, labelled = places(dataset.label_offsets, rows)
         ids = np.where(labelled, dataset.labels[label_place], 0)
         labels = torch.from_numpy(ids if possible is None else possible[ids])
     return Batch(
@@ -268,10 +267,10 @@ def make_row_batch(
     )
 
 
-def places(offsets: IntArray, batch: RowBatch) -> Tensor:
-    """The place of each word ``[B,L]`` of a batch in its window; 0 at padding."""
-    starts = offsets[batch.index]
-    return torch.from_numpy(_padded_places(starts, offsets[batch.index + 1] - starts)[0])
+def places(offsets: IntArray, sentences: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Where the words of ``sentences [B]`` lie, ``[B,L]``, and the mask; padding points at 0."""
+    starts = offsets[sentences]
+    return _padded_places(starts, offsets[sentences + 1] - starts)
 
 
 def _distinct(table: TypeTable, types: IntArray) -> tuple[IntArray, IntArray]:
@@ -285,8 +284,7 @@ def _distinct(table: TypeTable, types: IntArray) -> tuple[IntArray, IntArray]:
 
 def _padded(values: NDArray[np.bool_], offsets: IntArray, sentences: IntArray) -> Tensor:
     """``values [*,Y]`` of the given sentences, ``[B,L,Y]``; without a meaning at padding."""
-    starts = offsets[sentences]
-    return torch.from_numpy(values[_padded_places(starts, offsets[sentences + 1] - starts)[0]])
+    return torch.from_numpy(values[places(offsets, sentences)[0]])
 
 
 def _new_words(table: TypeTable, words: IntArray) -> tuple[IntArray, IntArray, FloatArray]:

@@ -237,7 +237,8 @@ class Dataset:
     templates, None for a model without.
 
     ``documents [S]`` numbers the document of each sentence (-1: none), and ``same_words [T]`` the
-    group of equal words of a document that a token is of (-1: none).
+    group of equal words of a document that a token is of (-1: none); None for a model that does not
+    look at documents.
     """
 
     file: str
@@ -250,7 +251,7 @@ class Dataset:
     type_table: TypeTable
     label_strings: tuple[str, ...]
     documents: IntArray
-    same_words: IntArray
+    same_words: IntArray | None = None
     attributes: TokenAttributes | None = None
 
     @property

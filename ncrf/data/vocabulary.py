@@ -131,11 +131,14 @@ class Vocabulary:
         corpus: InternedCorpus,
         new_words: NewWordVectors | None = None,
         scheme: LabelScheme | None = None,
+        *,
+        by_document: bool = False,
     ) -> Dataset:
         """The corpus in this model's ids; ``scheme`` where it is not that of the training corpus.
 
         ``new_words`` gives vectors to words that are not in the word alphabet; without it they
         are unknown. Labels that are not in the label alphabet get ids of their own beyond it.
+        ``by_document`` finds the equal words of each document.
         """
         labels, label_strings = None, tuple(self.labels.strings)
         if corpus.labels is not None:
@@ -153,7 +156,7 @@ class Vocabulary:
             type_table=self.encode_types(corpus.words.strings, new_words),
             label_strings=label_strings,
             documents=corpus.documents,
-            same_words=same_words(corpus),
+            same_words=same_words(corpus) if by_document else None,
             attributes=None if self.templates is None else self.templates.encode(corpus),
         )
 

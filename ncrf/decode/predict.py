@@ -80,7 +80,8 @@ class Predictor:
     def encode(self, corpus: InternedCorpus) -> Dataset:
         """A labelled corpus in the model's ids, its labels read in their own scheme."""
         scheme = own_scheme(self.config, corpus, self.vocabulary.scheme)
-        return self.vocabulary.encode(corpus, self.new_words, scheme)
+        by_document = reads_documents(self.config)
+        return self.vocabulary.encode(corpus, self.new_words, scheme, by_document=by_document)
 
     def label_ids(self, dataset: Dataset) -> IntArray:
         """The best labels of an encoded, labelled corpus, as its own are laid out."""
@@ -108,7 +109,8 @@ class Predictor:
             first = int(dataset.offsets[start])
             end = int(np.searchsorted(dataset.offsets, first + _SCORED_TOKENS, "right")) - 1
             end = min(max(end, start + 1), dataset.num_sentences)
-            end = last_whole(dataset.documents, start, end)
+            if dataset.same_words is not None:
+                end = last_whole(dataset.documents, start, end)
             tokens = slice(first, int(dataset.offsets[end]))
             types, rows = np.unique(dataset.types[tokens], return_inverse=True)
             table = torch.empty(len(types), lookup.width, device=lookup.device)
@@ -121,7 +123,7 @@ class Predictor:
                     table=table,
                     rows=rows,
                     features=dataset.features[:, tokens],
-                    same_words=dataset.same_words[tokens],
+                    same_words=None if dataset.same_words is None else dataset.same_words[tokens],
                     attributes=None
                     if dataset.attributes is None
                     else dataset.attributes.part(start, end),
@@ -224,20 +226,23 @@ class Predictor:
             if found is None:
                 emissions = lookup.emissions(window.table, batch)
             else:
-                emissions = found[places(window.offsets, batch).to(found.device)]
+                words = torch.from_numpy(places(window.offsets, batch.index)[0])
+                emissions = found[words.to(found.device)]
             pairs = self.labeler.pair_scores(batch.attributes)
             yield batch, Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
 
     def _by_document(self, lookup: Lookup, window: Window) -> Tensor | None:
         """Emissions ``[T,Y]`` of all words of a window; None if each sentence tells its own."""
+        if self.labeler.documents is None or window.same_words is None:
+            return None
         members = torch.from_numpy(np.flatnonzero(window.same_words != ALONE))
-        if self.labeler.documents is None or not len(members):
+        if not len(members):
             return None
         device = self.labeler.device
         count = len(self.vocabulary.labels)
         emissions = torch.zeros(len(window.same_words), count, device=device)
         for batch in self._batches(window):
-            words = places(window.offsets, batch).to(device)
+            words = torch.from_numpy(places(window.offsets, batch.index)[0]).to(device)
             emissions[words[batch.mask]] = lookup.emissions(window.table, batch)[batch.mask].float()
         groups = torch.from_numpy(window.same_words)[members].to(device)
         members = members.to(device)

@@ -20,7 +20,7 @@ from ncrf.data.dataset import (
     intern_corpus,
     line_of_label,
 )
-from ncrf.data.documents import ALONE, LONGEST, same_words
+from ncrf.data.documents import LONGEST, same_words
 from ncrf.data.features import add_computed_features
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
@@ -37,17 +37,17 @@ class Window:
     """S sentences of T words for the network.
 
     ``offsets [S+1]``; ``table [*,width]`` and ``rows [T]`` in it; ``features [F,T]``;
-    ``same_words [T]`` the groups of equal words of a document (-1: none, as for all words of a
-    model that does not look at documents); ``allowed`` None, or the labels that each word may get,
-    ``[T,Y]``, and the offsets of the sentences in it; ``attributes`` of the words by feature
-    templates, None for a model without.
+    ``same_words [T]`` the groups of equal words of a document (-1: none), None for a model that
+    does not look at documents; ``allowed`` None, or the labels that each word may get, ``[T,Y]``,
+    and the offsets of the sentences in it; ``attributes`` of the words by feature templates, None
+    for a model without.
     """
 
     offsets: IntArray
     table: Tensor
     rows: IntArray
     features: IntArray
-    same_words: IntArray
+    same_words: IntArray | None = None
     allowed: tuple[NDArray[np.bool_], IntArray] | None = None
     attributes: TokenAttributes | None = None
 
@@ -89,18 +89,13 @@ class WindowEncoder:
             table=found.table,
             rows=found.rows[corpus.words.ids],
             features=self._vocabulary.encode_features(corpus),
-            same_words=self._same_words(corpus),
+            same_words=same_words(corpus) if reads_documents(self._config) else None,
             allowed=(self._allowed(corpus), corpus.label_offsets)
             if forced and corpus.num_tokens
             else None,
             attributes=templates.encode(corpus) if templates is not None else None,
         )
         return window, int(found.unknown[corpus.words.ids].sum())
-
-    def _same_words(self, corpus: InternedCorpus) -> IntArray:
-        if reads_documents(self._config):
-            return same_words(corpus)
-        return np.full(corpus.num_tokens, ALONE, np.int64)
 
     def _allowed(self, corpus: InternedCorpus) -> NDArray[np.bool_]:
         """The labels that each word may get, ``[T,Y]`` (``[S,Y]`` in classification)."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ncrf.data.batch import Batch
+from ncrf.data.batch import Batch, places
 from ncrf.data.dataset import Dataset
 from ncrf.data.documents import ALONE
 from ncrf.model.document_memory import opinions
@@ -26,6 +26,7 @@ class Recollection:
 
     def __init__(self, dataset: Dataset, num_labels: int, device: torch.device) -> None:
         self._offsets = dataset.offsets
+        assert dataset.same_words is not None
         self._groups = dataset.same_words
         members = self._groups != ALONE
         self._slots = np.where(members, np.cumsum(members) - 1, ALONE)
@@ -42,15 +43,12 @@ class Recollection:
         Zeros where there are none. The own opinions are kept from the next ``commit`` on.
         """
         shape = scores.shape[:2]
-        steps = np.arange(shape[1])
-        words = self._offsets[batch.index][:, None] + steps
-        within = words < self._offsets[batch.index + 1][:, None]
-        words = np.where(within, words, 0)
-        places = np.flatnonzero(within & (self._slots[words] != ALONE))
-        words = words.ravel()[places]
+        words, within = places(self._offsets, batch.index)
+        here = np.flatnonzero(within & (self._slots[words] != ALONE))
+        words = words.ravel()[here]
         place, slot, group = (
             torch.from_numpy(x).to(scores.device, non_blocking=True)
-            for x in (places, self._slots[words], self._groups[words])
+            for x in (here, self._slots[words], self._groups[words])
         )
         seen = self._seen[slot]
         others = (self._counts[group] - seen).clamp_min_(1).unsqueeze_(1).reciprocal_()

@@ -213,7 +213,7 @@ def _epoch_trainer(
         torch.set_num_threads(1)
     return Trainer(
         predictor.labeler,
-        read.vocabulary.encode(read.corpus),
+        read.vocabulary.encode(read.corpus, by_document=reads_documents(predictor.config)),
         predictor.config,
         model_dir,
         read.vocabulary,
