@@ -1,6 +1,7 @@
 """What several tests share: a small trained model on the sample data."""
 
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,27 @@ def small_keys(folder: Path, **keys):
         "word_emb_dim": 16,
         **keys,
     }
+
+
+class Stopped(Exception):
+    """What ends a training in ``stopping_at``."""
+
+
+@contextmanager
+def stopping_at(epoch: int, step: int):
+    """Within it every training is stopped before this step of this epoch (counted from 0)."""
+    from ncrf.train.minibatch import Trainer
+
+    whole = Trainer._step
+
+    def stopping(trainer, batches, number, rate):
+        if (trainer.progress.epoch, number) == (epoch, step):
+            raise Stopped
+        return whole(trainer, batches, number, rate)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Trainer, "_step", stopping)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,7 @@ from ncrf.data.sentence import BOUNDARY
 from ncrf.decode import predict, window
 from ncrf.errors import ConfigError, InputError
 from ncrf.model.folder import read_tensors
-from ncrf.train.minibatch import Trainer
-from tests.conftest import SAMPLE, small_keys
+from tests.conftest import SAMPLE, small_keys, stopping_at
 
 BORDER = [BOUNDARY]
 
@@ -202,20 +201,11 @@ def test_scoring_decoding_and_the_report_agree(
     assert last["epoch"] == 8 and tested[0]["f1"] == pytest.approx(score.f1)
 
 
-def test_a_resumed_training_equals_an_unbroken_one(corpus, tmp_path, monkeypatch):
+def test_a_resumed_training_equals_an_unbroken_one(corpus, tmp_path):
     keys = {"iteration": 3, "document_memory": True}
     Tagger.train(keys_of(corpus, tmp_path / "whole", **keys))
-    step = Trainer._step
-
-    def stopping(trainer, batches, number, rate):
-        if trainer.progress.epoch == 2 and number == 5:
-            raise KeyboardInterrupt
-        return step(trainer, batches, number, rate)
-
-    monkeypatch.setattr(Trainer, "_step", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with stopping_at(epoch=2, step=5):
         Tagger.train(keys_of(corpus, tmp_path / "broken", **keys))
-    monkeypatch.undo()
     Tagger.train(keys_of(corpus, tmp_path / "broken", resume=True, **keys))
     whole, broken = (
         read_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "broken")

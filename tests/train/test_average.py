@@ -11,7 +11,7 @@ from ncrf.train import average
 from ncrf.train.average import WeightAverage
 from ncrf.train.minibatch import Trainer
 from ncrf.train.optimizers import Updates
-from tests.conftest import SAMPLE, small_keys
+from tests.conftest import SAMPLE, small_keys, stopping_at
 from tests.train.test_optimizers import Tiny, rows_of, training_keys
 
 STEPS = 25
@@ -128,21 +128,8 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, keys, 
     if not dev:
         keys["dev_dir"] = None
     Tagger.train(small_keys(tmp_path / "whole", **keys))
-
-    class Stopped(Exception):
-        pass
-
-    step = Trainer._step
-
-    def stopping_step(trainer, batches, number, rate):
-        if trainer.progress.epoch == 1 and number == 5:
-            raise Stopped
-        return step(trainer, batches, number, rate)
-
-    monkeypatch.setattr(Trainer, "_step", stopping_step)
-    with pytest.raises(Stopped):
+    with stopping_at(epoch=1, step=5):
         Tagger.train(small_keys(tmp_path / "broken", **keys))
-    monkeypatch.setattr(Trainer, "_step", step)
     Tagger.train(small_keys(tmp_path / "broken", resume=True, **keys))
     whole, broken = (
         (tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken")

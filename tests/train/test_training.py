@@ -14,7 +14,7 @@ from ncrf.model.folder import read_tensors
 from ncrf.train import checkpoint
 from ncrf.train.minibatch import Trainer
 from ncrf.train.optimizers import LearningRate
-from tests.conftest import SAMPLE, small_keys
+from tests.conftest import SAMPLE, small_keys, stopping_at
 
 
 def history(folder):
@@ -93,26 +93,13 @@ def test_training_leaves_the_random_state_of_the_process_alone(tmp_path):
 
 
 @pytest.mark.parametrize(("optimizer", "dev"), [("SGD", True), ("Adam", True), ("SGD", False)])
-def test_a_resumed_training_equals_an_unbroken_one(tmp_path, monkeypatch, optimizer, dev):
+def test_a_resumed_training_equals_an_unbroken_one(tmp_path, optimizer, dev):
     keys = {"iteration": 4, "optimizer": optimizer, "learning_rate": 0.01, "momentum": 0.5}
     if not dev:
         keys["dev_dir"] = None
     Tagger.train(small_keys(tmp_path / "whole", **keys))
-
-    class Stopped(Exception):
-        pass
-
-    step = Trainer._step
-
-    def stopping_step(trainer, batches, number, rate):
-        if trainer.progress.epoch == 2 and number == 5:
-            raise Stopped
-        return step(trainer, batches, number, rate)
-
-    monkeypatch.setattr(Trainer, "_step", stopping_step)
-    with pytest.raises(Stopped):
+    with stopping_at(epoch=2, step=5):
         Tagger.train(small_keys(tmp_path / "broken", **keys))
-    monkeypatch.undo()
     assert checkpoint.folder_state(tmp_path / "broken") == "unfinished"
     if not dev:
         with pytest.raises(InputError, match="unfinished training without a model"):
