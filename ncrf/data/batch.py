@@ -346,3 +346,19 @@ def pieces(rows: IntArray, lengths: IntArray, max_tokens: int) -> Iterator[IntAr
         count = max(1, max_tokens // longest)
         yield order[start : start + count]
         start += count
+
+
+def split_by_length(rows: IntArray, lengths: IntArray, spared: int) -> list[IntArray]:
+    """Cut ``rows`` where that spares so many tokens of padding or more; else they stay as they are.
+
+    A batch that holds the longest sentences of all pads the others most.
+    """
+    order = rows[np.argsort(-lengths[rows], kind="stable")]
+    sizes = lengths[order]
+    cuts = np.arange(1, len(order))
+    saved = (len(order) - cuts) * (sizes[0] - sizes[1:])
+    if not len(saved) or saved.max() < spared:
+        return [rows]
+    cut = int(saved.argmax()) + 1
+    longer, shorter = order[:cut], order[cut:]
+    return [part for side in (longer, shorter) for part in split_by_length(side, lengths, spared)]

@@ -11,20 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.config.schema import Chars
-from ncrf.model.convolution import convolve_maximum
+from ncrf.model.convolution import (
+    PackedWords,
+    convolve_maximum,
+    convolve_packed,
+    multiplies_windows,
+)
 from ncrf.model.recurrent import Recurrent
 from ncrf.model.registry import Registry
 
 
 class CharLayer(nn.Module):
-    """What every character layer is: a module that knows the width of its vectors.
-
-    A layer that draws no random numbers, and keeps nothing of what it sees, is ``repeatable``: its
-    words may be computed in any order, and in several threads.
-    """
+    """What every character layer is: a module that knows the width of its vectors."""
 
     output_size: int
-    repeatable = False
 
 
 CHAR_LAYERS: Registry[CharLayer] = Registry("char_seq_feature")
@@ -33,8 +33,6 @@ CHAR_LAYERS: Registry[CharLayer] = Registry("char_seq_feature")
 @CHAR_LAYERS.register("CNN")
 class CharCNN(CharLayer):
     """Convolution of width 3 and the maximum over the word, as in NCRF++."""
-
-    repeatable = True
 
     def __init__(self, keys: Chars, input_size: int) -> None:
         super().__init__()
@@ -45,6 +43,17 @@ class CharCNN(CharLayer):
         """Embedded characters ``[U,W,D]`` (zero at padding) to ``[U,H]``."""
         assert self.convolution.bias is not None
         return convolve_maximum(characters, lengths, self.convolution.weight, self.convolution.bias)
+
+    def packs(self, characters: Tensor) -> bool:
+        """Whether ``packed`` can stand for the layer here: on a CPU, and no subclass changes it."""
+        inherited = type(self).forward is CharCNN.forward
+        return inherited and multiplies_windows(characters)
+
+    def packed(self, table: Tensor, ids: Tensor, words: PackedWords, mask: Tensor | None) -> Tensor:
+        """Rows ``ids [N]`` of an embedding table, times ``mask [N,D]``, to ``[U,H]``."""
+        assert self.convolution.bias is not None
+        parameters = (self.convolution.weight, self.convolution.bias)
+        return convolve_packed(table, ids, words, *parameters, mask)
 
 
 class _CharRecurrent(CharLayer):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,14 @@ from ncrf.config.schema import Chars, Words
 from ncrf.data.alphabet import PADDING
 from ncrf.data.batch import Batch, WordTypes
 from ncrf.errors import ConfigError
-from ncrf.model.char_layers import CHAR_LAYERS, CharLayer
+from ncrf.model.char_layers import CHAR_LAYERS, CharCNN, CharLayer
+from ncrf.model.convolution import PackedWords
 from ncrf.model.dropout import Dropout, WordDropout
-from ncrf.model.side_by_side import Part, side_by_side
 
 _ROWWISE_ROWS = 1000  # from this size on, a table's gradient is kept for the rows in use only
-_MAX_CHARACTERS = 1 << 17  # padded characters that go through the character layer at a time
-_FEW_CHARACTERS = (
-    1 << 12
-)  # padded characters; from here on words of similar length are put together
+_MAX_CHARACTERS = (
+    1 << 17
+)  # characters, padding included, that go through the character layer at a time
 _LENGTHS = 4  # so many groups of words of similar length
 
 
@@ -154,58 +153,45 @@ class WordRepresentation(nn.Module):
         """Characters ``[U,W]`` to vectors ``[U,H]``; long words do not pad short ones."""
         layer = self.char_layer
         assert self.char_embedding is not None and layer is not None
-        if characters.numel() <= (_FEW_CHARACTERS if layer.repeatable else _MAX_CHARACTERS):
+        packs = isinstance(layer, CharCNN) and layer.packs(characters)
+        if not packs and characters.numel() <= _MAX_CHARACTERS:
             vectors: Tensor = layer(self.char_dropout(self.char_embedding(characters)), lengths)
             return vectors
+        vectors_of = self._packed if packs else self._by_length
         counts = lengths.numpy()
         if (counts[1:] <= counts[:-1]).all():  # as training has them
-            return self._by_length(characters, lengths)
+            return vectors_of(characters, lengths)
         order = torch.argsort(lengths, descending=True, stable=True)
-        sorted_vectors = self._by_length(characters[order], lengths[order])
+        sorted_vectors = vectors_of(characters[order], lengths[order])
         return sorted_vectors.index_select(0, torch.argsort(order).to(sorted_vectors.device))
 
     def _by_length(self, characters: Tensor, lengths: Tensor) -> Tensor:
         """The same for words of which the longest come first."""
         layer = self.char_layer
         assert self.char_embedding is not None and layer is not None
-        shorter = [
-            (characters[first:end, :longest], lengths[first:end])
-            for first, end, longest in _alike(lengths.tolist())
-        ]
-        if layer.repeatable and characters.device.type == "cpu":
-            weights = [self.char_embedding.weight, *layer.parameters()]
-            parts = [Part(compute, [], weights) for compute in self._repeatable(shorter)]
-            return torch.cat(side_by_side(parts))
         done = [
-            layer(self.char_dropout(self.char_embedding(ids)), counts) for ids, counts in shorter
+            layer(
+                self.char_dropout(self.char_embedding(characters[first:end, :longest])),
+                lengths[first:end],
+            )
+            for first, end, longest in _alike(lengths.tolist())
         ]
         return torch.cat(done)
 
-    def _repeatable(
-        self, groups: Sequence[tuple[Tensor, Tensor]]
-    ) -> Iterator[Callable[[], Tensor]]:
-        """Each group's vectors, still to be computed; what is random in them is drawn now."""
+    def _packed(self, characters: Tensor, lengths: Tensor) -> Tensor:
+        """The same without padding."""
         table, layer = self.char_embedding, self.char_layer
-        assert table is not None and layer is not None
-        sizes = [characters.numel() for characters, _ in groups]
-        mask = self.char_dropout.mask((sum(sizes), table.embedding_dim), table.weight)
-        masks = [None] * len(groups) if mask is None else torch.split(mask, sizes)
-        for (characters, lengths), kept in zip(groups, masks, strict=True):
-            yield partial(_vectors, table, layer, characters, lengths, kept)
-
-
-def _vectors(
-    table: nn.Embedding, layer: CharLayer, characters: Tensor, lengths: Tensor, mask: Tensor | None
-) -> Tensor:
-    """Characters ``[U,W]`` to vectors ``[U,H]``, their embeddings multiplied with ``[U*W,D]``.
-
-    In memory a word's first characters lie side by side, then the second ones, and so on.
-    """
-    embedded = table(characters.t())
-    if mask is not None:
-        embedded = embedded * mask.view_as(embedded)
-    vectors: Tensor = layer(embedded.transpose(0, 1), lengths)
-    return vectors
+        assert table is not None and isinstance(layer, CharCNN)
+        ends = lengths.numpy().cumsum()
+        bounds = np.searchsorted(ends, np.arange(_MAX_CHARACTERS, ends[-1], _MAX_CHARACTERS))
+        done = []
+        for first, end in pairwise(sorted({0, *bounds.tolist(), len(lengths)})):
+            words = PackedWords.of(lengths[first:end].numpy())
+            places = words.word * characters.shape[1] + words.place
+            ids = characters[first:end].flatten().index_select(0, places)
+            mask = self.char_dropout.mask((len(ids), table.embedding_dim), table.weight)
+            done.append(layer.packed(table.weight, ids, words, mask))
+        return torch.cat(done) if len(done) > 1 else done[0]
 
 
 def _alike(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -16,7 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ncrf.data.batch import Batch, UnknownReplacement, make_batch, pieces, training_batches
+from ncrf.data.batch import (
+    Batch,
+    UnknownReplacement,
+    make_batch,
+    pieces,
+    split_by_length,
+    training_batches,
+)
 from ncrf.data.dataset import Dataset, IntArray
 from ncrf.errors import InputError
 
@@ -43,7 +50,8 @@ class Feed:
     """Makes the steps of any epoch: what is random follows from seed, epoch and step alone.
 
     ``rows`` names the sentences of ``dataset`` to train on; ``possible`` and ``replacement`` are
-    those of make_batch. A step whose padded size exceeds ``max_tokens`` comes in pieces.
+    those of make_batch. A step whose padded size exceeds ``max_tokens`` comes in pieces,
+    and, where ``spared`` is set, one of which a piece more spares so many tokens of padding.
     """
 
     dataset: Dataset
@@ -55,6 +63,7 @@ class Feed:
     seed: int
     possible: NDArray[np.bool_] | None = None
     replacement: UnknownReplacement | None = None
+    spared: int | None = None
 
     @cached_property
     def _lengths(self) -> IntArray:
@@ -82,6 +91,12 @@ class Feed:
         return Step(rows, [self._batch(part, rng, device) for part in self._pieces(rows)])
 
     def _pieces(self, rows: IntArray) -> list[IntArray]:
+        parts = [rows]
+        if self.spared is not None:
+            parts = split_by_length(rows, self._lengths, self.spared)
+        return [fitting for part in parts for fitting in self._fitting(part)]
+
+    def _fitting(self, rows: IntArray) -> list[IntArray]:
         if int(self._lengths[rows].max()) * len(rows) <= self.max_tokens:
             return [rows]
         return list(pieces(rows, self._lengths, self.max_tokens))

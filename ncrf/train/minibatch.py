@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from ncrf.config import Config
@@ -36,6 +36,7 @@ from ncrf.train.recollection import Recollection
 logger = logging.getLogger(__name__)
 
 _UNREAD_STEPS = 64  # on a GPU, so many losses are read at a time: each reading waits for it
+_SPARED = 512  # tokens of padding for which a piece more is worth its while
 
 
 class Trainer:
@@ -77,6 +78,7 @@ class Trainer:
             if partial_labels
             else None,
             replacement=_unknown_replacement(config, vocabulary),
+            spared=_SPARED if _may_split(labeler) else None,
         )
         lengths = train.lengths[self._rows] if not labeler.classify else np.ones(len(self._rows))
         self._guessing = float(lengths.mean()) * math.log(max(2, len(vocabulary.labels)))
@@ -314,6 +316,17 @@ class Trainer:
             torch.cuda.set_rng_state(tensors["random.cuda"])
         where = f", step {self.progress.step}" if self.progress.step else ""
         logger.info("resumed after epoch %d%s", self.progress.epoch, where)
+
+
+def _may_split(labeler: Labeler) -> bool:
+    """Whether a batch in pieces is the same batch, and the sooner done the less padding it has.
+
+    A GPU computes padding beside the words; batch normalization looks at all of a batch.
+    """
+    normalizes = any(
+        isinstance(module, nn.modules.batchnorm._BatchNorm) for module in labeler.modules()
+    )
+    return labeler.device.type == "cpu" and not normalizes
 
 
 def _unknown_replacement(config: Config, vocabulary: Vocabulary) -> UnknownReplacement | None:

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncrf.data.alphabet import UNKNOWN
-from ncrf.data.batch import UnknownReplacement, make_batch, pieces, training_batches
+from ncrf.data.batch import (
+    UnknownReplacement,
+    make_batch,
+    pieces,
+    split_by_length,
+    training_batches,
+)
 from ncrf.data.dataset import intern_corpus
 from ncrf.data.normalization import Normalization
 from ncrf.data.sentence import Sentence
@@ -151,6 +157,20 @@ def test_pieces_stay_within_their_padded_size(lengths, budget):
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
     for part in parts:
         assert len(part) == 1 or len(part) * lengths[part].max() <= budget
+
+
+@given(lengths=st.lists(st.integers(0, 300), min_size=1, max_size=60), spared=st.integers(1, 900))
+def test_a_batch_is_split_only_where_that_spares_enough_padding(lengths, spared):
+    lengths = np.array(lengths)
+    parts = split_by_length(np.arange(len(lengths)), lengths, spared)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
+    padded = sum(len(part) * lengths[part].max() for part in parts)
+    assert padded + (len(parts) - 1) * spared <= len(lengths) * lengths.max()
+    for part in parts:  # no single cut would spare as much
+        falling = np.sort(lengths[part])[::-1]
+        for cut in range(1, len(falling)):
+            split = cut * falling[0] + (len(falling) - cut) * falling[cut]
+            assert len(falling) * falling[0] - split < spared
 
 
 def test_tensors_are_what_torch_expects(corpus, vocabulary):

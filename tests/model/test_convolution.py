@@ -1,10 +1,11 @@
 """Convolution and maximum as matrix products against torch's own layers."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from ncrf.model.convolution import convolve_maximum
+from ncrf.model.convolution import PackedWords, convolve_maximum, convolve_packed
 
 
 @pytest.mark.parametrize("lengths", [[1], [3, 1, 5, 2], [2, 2], [7, 6, 1]])
@@ -13,15 +14,15 @@ def test_numbers_and_gradients_are_those_of_a_convolution(lengths):
     lengths = torch.tensor(lengths)
     convolution = nn.Conv1d(4, 6, kernel_size=3, padding=1).double()
     padding = torch.arange(int(lengths.max())) >= lengths[:, None]
-    rows = torch.randn(*padding.shape, 4).double().masked_fill(padding.unsqueeze(2), 0)
-    rows.requires_grad_()
+    numbers = torch.randn(*padding.shape, 4).double().requires_grad_()
+    rows = numbers.masked_fill(padding.unsqueeze(2), 0)
     ours = convolve_maximum(rows, lengths, convolution.weight, convolution.bias)
     plain = convolution(rows.transpose(1, 2)).masked_fill(padding[:, None], -torch.inf).amax(2)
     torch.testing.assert_close(ours, plain)
     weights = torch.randn_like(plain)
-    inputs = [rows, *convolution.parameters()]
+    inputs = [numbers, *convolution.parameters()]
     for mine, theirs in zip(
-        torch.autograd.grad((ours * weights).sum(), inputs),
+        torch.autograd.grad((ours * weights).sum(), inputs, retain_graph=True),
         torch.autograd.grad((plain * weights).sum(), inputs),
         strict=True,
     ):
@@ -41,6 +42,30 @@ def test_equal_places_share_the_gradient():
     expected = torch.autograd.grad((theirs * weights).sum(), leaves, retain_graph=True)
     found = torch.autograd.grad((ours * weights).sum(), leaves)
     torch.testing.assert_close(found, expected)
+
+
+def test_rows_of_a_table_without_padding():
+    """Words of 4, 2 and 1 characters, rows of a table that a mask drops in part."""
+    torch.manual_seed(0)
+    convolution = nn.Conv1d(3, 5, kernel_size=3, padding=1).double()
+    table = torch.randn(6, 3, dtype=torch.double, requires_grad=True)
+    words = [[1, 2, 3, 2], [4, 1], [5]]
+    ids = torch.tensor([1, 4, 5, 2, 1, 3, 2])  # the first characters, the second ones, ...
+    mask = torch.randint(0, 3, (7, 3)).double()
+    packed = PackedWords.of(np.array([4, 2, 1]))
+    ours = convolve_packed(table, ids, packed, convolution.weight, convolution.bias, mask)
+    kept = {0: [0, 3, 5, 6], 1: [1, 4], 2: [2]}
+    expected = torch.cat(
+        [
+            convolution((table[word] * mask[kept[row]]).t().unsqueeze(0)).amax(2)
+            for row, word in enumerate(words)
+        ]
+    )
+    torch.testing.assert_close(ours, expected)
+    weights = torch.randn_like(ours)
+    leaves = [table, *convolution.parameters()]
+    found = torch.autograd.grad((ours * weights).sum(), leaves)
+    torch.testing.assert_close(found, torch.autograd.grad((expected * weights).sum(), leaves))
 
 
 def test_no_words():

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,17 @@ def test_every_sentence_comes_once_and_no_piece_is_too_large(feed):
         assert sorted(np.concatenate([b.index for b in step.batches])) == sorted(step.rows)
         for batch in step.batches:
             assert batch.mask.numel() <= 60 or len(batch.index) == 1
+
+
+def test_batches_of_unlike_lengths_come_in_pieces(feed):
+    whole = replace(feed, bucket=False, max_tokens=1 << 14)
+    apart = replace(whole, spared=8)
+    padded = [
+        [b.mask.numel() for step in f.steps(0, 0, CPU) for b in step.batches]
+        for f in (whole, apart)
+    ]
+    assert len(padded[0]) == len(whole.order(0)) < len(padded[1])
+    assert sum(padded[0]) - sum(padded[1]) >= 8 * (len(padded[1]) - len(padded[0]))
 
 
 def test_an_epoch_is_the_same_from_any_step_on_and_differs_from_the_next(feed):

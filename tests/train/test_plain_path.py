@@ -92,7 +92,8 @@ def test_the_losses_of_the_first_batches(tmp_path, monkeypatch, batch_size, thre
     monkeypatch.setattr(Trainer, "run", run)
     monkeypatch.setattr("ncrf.model.representation._ROWWISE_ROWS", 10)
     monkeypatch.setattr("ncrf.model.recurrent._FEWEST", 8)
-    monkeypatch.setattr("ncrf.model.representation._FEW_CHARACTERS", 256)
+    monkeypatch.setattr("ncrf.model.representation._MAX_CHARACTERS", 256)
+    monkeypatch.setattr("ncrf.train.minibatch._SPARED", 128)
     keys = {"dropout": 0, "bucket": False, "l2": 0, "unk_singleton": 0.1}
     sizes = {"train_dir": str(SAMPLE / "train.bioes"), "batch_size": batch_size, "threads": threads}
     with pytest.raises(KeyboardInterrupt):

@@ -133,13 +133,26 @@ def test_an_unfinished_training_goes_on_only_as_it_began(tmp_path, monkeypatch):
     assert [entry["epoch"] for entry in history(folder)] == [1, 2, 3]
 
 
-def test_large_batches_are_computed_in_pieces_and_make_one_step(tmp_path):
+@pytest.mark.parametrize(("most", "spared"), [(100, 1 << 20), (1 << 14, 8)])
+def test_batches_are_computed_in_pieces_and_make_one_step(tmp_path, monkeypatch, most, spared):
+    """Where they are too large, and where that spares padding."""
     keys = {"dropout": 0, "unk_singleton": 0, "batch_size": 40, "iteration": 1, "bucket": False}
+    monkeypatch.setattr("ncrf.train.minibatch._SPARED", 1 << 20)
     Tagger.train(small_keys(tmp_path / "whole", **keys))
-    Tagger.train(small_keys(tmp_path / "pieces", max_batch_tokens=100, **keys))
+    monkeypatch.setattr("ncrf.train.minibatch._SPARED", spared)
+    Tagger.train(small_keys(tmp_path / "pieces", max_batch_tokens=most, **keys))
     whole, pieces = (read_tensors(tmp_path / n / "model.safetensors") for n in ("whole", "pieces"))
     for name, values in whole.items():
         torch.testing.assert_close(pieces[name], values, atol=2e-5, rtol=1e-4)
+
+
+def test_batch_normalization_sees_whole_batches(tmp_path, monkeypatch):
+    keys = {"word_seq_feature": "CNN", "batch_size": 40, "iteration": 1, "bucket": False}
+    for spared in (8, 1 << 20):
+        monkeypatch.setattr("ncrf.train.minibatch._SPARED", spared)
+        Tagger.train(small_keys(tmp_path / str(spared), **keys))
+    apart, whole = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("8", "1048576"))
+    assert apart == whole
 
 
 def test_clip_bounds_the_gradient(tmp_path):
