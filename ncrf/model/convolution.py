@@ -9,6 +9,7 @@ the place that was the maximum (places that are equal share it).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import torch
 from torch import Tensor
 
 from ncrf.data.dataset import IntArray
+from ncrf.model.side_by_side import at_once
 
 _WIDTH = 3
+_MANY = 1 << 10  # characters: for fewer, a thread costs more than it saves
 
 
 def convolve_maximum(characters: Tensor, lengths: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -152,10 +155,19 @@ class _ConvolveMaximum(torch.autograd.Function):
         for other in others:
             equal[: len(other)] += other
         chosen *= (grad / equal).index_select(0, words.word)
-        to_weight = torch.mm(windows.t(), chosen).view(_WIDTH, width, -1).permute(2, 1, 0)
+        to_matrix = torch.empty_like(matrix)
         to_windows = torch.empty(len(ids) + 1, _WIDTH * width, dtype=chosen.dtype)
-        torch.mm(chosen, matrix.t(), out=to_windows[:-1])
         to_windows[-1] = 0.0
+        products = [
+            partial(torch.mm, chosen, matrix.t(), out=to_windows[:-1]),
+            partial(torch.mm, windows.t(), chosen, out=to_matrix),
+        ]
+        if len(ids) >= _MANY:
+            at_once(products)
+        else:
+            for product in products:
+                product()
+        to_weight = to_matrix.view(_WIDTH, width, -1).permute(2, 1, 0)
         to_characters = torch.nn.functional.embedding_bag(
             words.uses, to_windows.view(-1, width), mode="sum"
         )

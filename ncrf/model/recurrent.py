@@ -71,21 +71,25 @@ class Recurrent(nn.Module):
 
         Threads share directions and, where there are more threads, rows.
         """
-        directions = (self._forward, self._backward)[: 2 if self.rnn.bidirectional else 1]
+        directions = [(self._forward, "")]
+        if self.rnn.bidirectional:  # the one that is more work first: this thread begins at once
+            directions.insert(0, (self._backward, "_reverse"))
         shares = max(1, min(thread_count() // len(directions), len(inputs) // _FEWEST))
         rows, of_rows = inputs.chunk(shares), lengths.chunk(shares)
         parts = []
-        for direction, suffix in zip(directions, ("", "_reverse"), strict=False):
+        for direction, suffix in directions:
             weights = [getattr(self.rnn, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
             parts += [
                 Part(partial(direction, lengths=length, weights=weights), [share], weights)
                 for share, length in zip(rows, of_rows, strict=True)
             ]
         states = side_by_side(parts)
-        if shares == 1:
-            return list(states)
-        each = len(parts) // len(directions)
-        return [torch.cat(states[first : first + each]) for first in range(0, len(parts), each)]
+        each = len(rows)
+        found = [
+            torch.cat(states[first : first + each]) if each > 1 else states[first]
+            for first in range(0, len(states), each)
+        ]
+        return found[::-1]
 
     def _forward(self, inputs: Tensor, lengths: Tensor, weights: list[Tensor]) -> Tensor:
         return self._one_way(inputs, weights, batch_first=True)

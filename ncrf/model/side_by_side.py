@@ -67,6 +67,16 @@ def side_by_side(parts: Sequence[Part]) -> tuple[Tensor, ...]:
     return result
 
 
+def at_once(jobs: Sequence[Callable[[], object]]) -> None:
+    """Do jobs that need no gradient of their own; in a backward pass too, threads share them."""
+    team = getattr(_OF_THREAD, "team", None)
+    if team is not None:
+        team.map(lambda job: job(), jobs)
+        return
+    for job in jobs:
+        job()
+
+
 @dataclass(frozen=True)
 class _Team:
     """This thread and those of a pool."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ncrf import Tagger
-from ncrf.model import recurrent
+from ncrf.model import convolution, recurrent
 from ncrf.model.folder import read_tensors
 from tests.conftest import small_keys
 
@@ -14,6 +14,7 @@ BATCHES = {"batch_size": 16, "iteration": 2}
 @pytest.fixture(autouse=True)
 def small_shares(monkeypatch):
     monkeypatch.setattr(recurrent, "_FEWEST", 4)
+    monkeypatch.setattr(convolution, "_MANY", 64)
 
 
 def model_bytes(folder):
