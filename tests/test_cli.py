@@ -259,3 +259,14 @@ def test_help_does_not_import_torch():
     code = "import sys, ncrf.cli; ncrf.cli.main(['keys']); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0
+
+
+def test_training_does_not_import_the_compiler_of_torch(tmp_path):
+    """Which takes a second, and which a default initialization on the meta device asks for."""
+    code = "import sys, ncrf.cli; status = ncrf.cli.main(sys.argv[1:]); "
+    code += "sys.exit(status or 'torch._dynamo' in sys.modules)"
+    keys = {"train_dir": SAMPLE / "dev.bioes", "model_dir": tmp_path / "model", "iteration": 1}
+    options = [part for name, value in keys.items() for part in (f"--{name}", str(value))]
+    command = [sys.executable, "-c", code, "train", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr

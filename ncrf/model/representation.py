@@ -207,9 +207,7 @@ def _alike(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 def _embedding(rows: int, width: int) -> nn.Embedding:
     """An embedding table, uniform in ±sqrt(3/width), with a zero row for padding."""
-    table = nn.Embedding(rows, width, padding_idx=PADDING)
     bound = float(np.sqrt(3.0 / width))
-    with torch.no_grad():
-        table.weight.uniform_(-bound, bound)
-        table.weight[PADDING] = 0.0
-    return table
+    numbers = torch.empty(rows, width).uniform_(-bound, bound)
+    numbers[PADDING] = 0.0
+    return nn.Embedding(rows, width, padding_idx=PADDING, _weight=numbers)
