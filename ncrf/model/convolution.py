@@ -20,6 +20,7 @@ from ncrf.data.dataset import IntArray
 from ncrf.model.side_by_side import at_once
 
 _WIDTH = 3
+_LONG = 1 << 7  # characters of a word: beyond, an operation for each place is too much
 _MANY = 1 << 10  # characters: for fewer, a thread costs more than it saves
 
 
@@ -113,6 +114,20 @@ def convolve_packed(
     return found
 
 
+def _maxima(scores: Tensor, words: PackedWords) -> Tensor:
+    """The largest scores ``[U,H]`` of each word's places, ``[N,H]``."""
+    if len(words.counts) > _LONG:
+        index = words.word.unsqueeze(1).expand_as(scores)
+        lowest = scores.new_full((words.counts[0], scores.shape[1]), -torch.inf)
+        return lowest.scatter_reduce_(0, index, scores, "amax")
+    first, *others = torch.split(scores, words.counts)
+    best = first.clone()
+    for other in others:
+        reached = best[: len(other)]
+        torch.maximum(reached, other, out=reached)
+    return best
+
+
 class _ConvolveMaximum(torch.autograd.Function):
     """See ``convolve_packed``; from the rows of the table to the maximum, and back."""
 
@@ -134,11 +149,7 @@ class _ConvolveMaximum(torch.autograd.Function):
         windows = characters.index_select(0, words.windows).view(len(ids), _WIDTH * width)
         matrix = weight.permute(2, 1, 0).reshape(_WIDTH * width, hidden)
         scores = torch.mm(windows, matrix)
-        first, *others = torch.split(scores, words.counts)
-        best = first.clone()
-        for other in others:
-            reached = best[: len(other)]
-            torch.maximum(reached, other, out=reached)
+        best = _maxima(scores, words)
         ctx.words, ctx.rows = words, len(table)
         ctx.save_for_backward(ids, mask, windows, matrix, scores, best)
         return best + bias
@@ -150,10 +161,7 @@ class _ConvolveMaximum(torch.autograd.Function):
         words, width = ctx.words, windows.shape[1] // _WIDTH
         chosen = best.index_select(0, words.word)
         torch.sub(scores, chosen, out=chosen).sign_().add_(1.0)  # 1 at the maximum, 0 elsewhere
-        first, *others = torch.split(chosen, words.counts)
-        equal = first.clone()
-        for other in others:
-            equal[: len(other)] += other
+        equal = torch.zeros_like(best).index_add_(0, words.word, chosen)
         chosen *= (grad / equal).index_select(0, words.word)
         to_matrix = torch.empty_like(matrix)
         to_windows = torch.empty(len(ids) + 1, _WIDTH * width, dtype=chosen.dtype)

@@ -8,7 +8,7 @@ from torch import nn
 from ncrf.model.convolution import PackedWords, convolve_maximum, convolve_packed
 
 
-@pytest.mark.parametrize("lengths", [[1], [3, 1, 5, 2], [2, 2], [7, 6, 1]])
+@pytest.mark.parametrize("lengths", [[1], [3, 1, 5, 2], [2, 2], [7, 6, 1], [3, 200, 150]])
 def test_numbers_and_gradients_are_those_of_a_convolution(lengths):
     torch.manual_seed(0)
     lengths = torch.tensor(lengths)
