@@ -170,11 +170,7 @@ class _ConvolveMaximum(torch.autograd.Function):
             partial(torch.mm, chosen, matrix.t(), out=to_windows[:-1]),
             partial(torch.mm, windows.t(), chosen, out=to_matrix),
         ]
-        if len(ids) >= _MANY:
-            at_once(products)
-        else:
-            for product in products:
-                product()
+        at_once(products, shared=len(ids) >= _MANY)
         to_weight = to_matrix.view(_WIDTH, width, -1).permute(2, 1, 0)
         to_characters = torch.nn.functional.embedding_bag(
             words.uses, to_windows.view(-1, width), mode="sum"

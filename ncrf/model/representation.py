@@ -21,9 +21,7 @@ from ncrf.model.convolution import PackedWords
 from ncrf.model.dropout import Dropout, WordDropout
 
 _ROWWISE_ROWS = 1000  # from this size on, a table's gradient is kept for the rows in use only
-_MAX_CHARACTERS = (
-    1 << 17
-)  # characters, padding included, that go through the character layer at a time
+_MAX_CHARACTERS = 1 << 17  # that go through the character layer at a time
 _LENGTHS = 4  # so many groups of words of similar length
 
 

@@ -67,10 +67,10 @@ def side_by_side(parts: Sequence[Part]) -> tuple[Tensor, ...]:
     return result
 
 
-def at_once(jobs: Sequence[Callable[[], object]]) -> None:
-    """Do jobs that need no gradient of their own; in a backward pass too, threads share them."""
+def at_once(jobs: Sequence[Callable[[], object]], *, shared: bool) -> None:
+    """Do jobs that need no gradient; if ``shared``, in threads, inside a backward pass too."""
     team = getattr(_OF_THREAD, "team", None)
-    if team is not None:
+    if shared and team is not None:
         team.map(lambda job: job(), jobs)
         return
     for job in jobs:

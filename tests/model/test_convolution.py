@@ -44,14 +44,15 @@ def test_equal_places_share_the_gradient():
     torch.testing.assert_close(found, expected)
 
 
-def test_rows_of_a_table_without_padding():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_a_table_without_padding(dtype):
     """Words of 4, 2 and 1 characters, rows of a table that a mask drops in part."""
     torch.manual_seed(0)
-    convolution = nn.Conv1d(3, 5, kernel_size=3, padding=1).double()
-    table = torch.randn(6, 3, dtype=torch.double, requires_grad=True)
+    convolution = nn.Conv1d(3, 5, kernel_size=3, padding=1).to(dtype)
+    table = torch.randn(6, 3, dtype=dtype, requires_grad=True)
     words = [[1, 2, 3, 2], [4, 1], [5]]
     ids = torch.tensor([1, 4, 5, 2, 1, 3, 2])  # the first characters, the second ones, ...
-    mask = torch.randint(0, 3, (7, 3)).double()
+    mask = torch.randint(0, 3, (7, 3)).to(dtype)
     packed = PackedWords.of(np.array([4, 2, 1]))
     ours = convolve_packed(table, ids, packed, convolution.weight, convolution.bias, mask)
     kept = {0: [0, 3, 5, 6], 1: [1, 4], 2: [2]}
