@@ -82,6 +82,22 @@ class Chain:
             order=None if self.order is None else self.order[rows],
         )
 
+    def restricted(self, allowed: Tensor) -> Chain:
+        """The chain without the labels that are zero in ``allowed`` [B, L, Y], input positions.
+
+        Raises:
+            ValueError: the shape does not fit.
+        """
+        batch, _, labels = self.emissions.shape
+        _expect("allowed", allowed, (batch, self.width, labels))
+        if self.width == 0:
+            return self
+        allowed = allowed.to(device=self.emissions.device, dtype=torch.bool)
+        if self.order is not None:
+            allowed = allowed.gather(1, self.order.unsqueeze(-1).expand_as(allowed))
+        refused = ~allowed & self.valid.unsqueeze(-1)
+        return replace(self, emissions=self.emissions.masked_fill(refused, -torch.inf))
+
     def restore(self, values: Tensor) -> Tensor:
         """Brings [B, L, ...] back to the input's positions, with zeros where it was masked."""
         valid = self.valid.view(self.valid.shape + (1,) * (values.dim() - 2))

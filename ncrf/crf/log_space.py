@@ -88,6 +88,8 @@ def log_vectors(chain: Chain) -> LogVectors:
 
 def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
     """logsumexp whose value and gradient stay clear of NaN where all scores are minus infinity."""
+    if not (scores.requires_grad and torch.is_grad_enabled()):
+        return torch.logsumexp(scores, dim)  # whose value does
     peak = scores.detach().amax(dim, keepdim=True)
     peak = peak.clamp_min(torch.finfo(scores.dtype).min)
     total = torch.exp(scores - peak).sum(dim)

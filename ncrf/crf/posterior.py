@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ncrf.crf.chain import prepare
-from ncrf.crf.likelihood import chain_vectors
+from ncrf.crf.chain import align_labels, prepare
+from ncrf.crf.likelihood import chain_path_score, chain_vectors
 from ncrf.crf.log_space import LogVectors
 from ncrf.crf.spans import SpanMasks, chain_span_probability
-from ncrf.crf.viterbi import NBest, chain_nbest
+from ncrf.crf.viterbi import NBest, Viterbi, chain_nbest, chain_viterbi
 
 
 class Posterior:
-    """P(y | x) of a batch: n-best labelings and spans from one forward and one backward pass.
+    """P(y | x) of a batch: labelings, labels and spans from one forward and one backward pass.
 
-    The numbers are those of ``nbest`` and ``span_probability``; no gradient is kept.
+    The numbers are those of the functions that are named like the methods; no gradient is kept.
     """
 
     def __init__(
@@ -47,6 +47,24 @@ class Posterior:
     def _vectors(self) -> LogVectors:
         with torch.no_grad():
             return chain_vectors(self._chain)
+
+    def marginals(self) -> Tensor:
+        """P(y_t | x) [B, L, Y]; 0 at masked positions."""
+        with torch.no_grad():
+            found = self._vectors.marginals(self._chain)
+            return self._chain.restore(found).to(self._chain.result_dtype)
+
+    def viterbi(self, allowed: Tensor | None = None) -> Viterbi:
+        """The labeling with the highest score, of those that keep to ``allowed`` [B, L, Y]."""
+        chain = self._chain
+        with torch.no_grad():
+            return chain_viterbi(chain if allowed is None else chain.restricted(allowed))
+
+    def log_prob(self, labels: Tensor) -> Tensor:
+        """log P(labels | x) [B] of labels [B, L]; minus infinity where they are impossible."""
+        with torch.no_grad():
+            score = chain_path_score(self._chain, align_labels(self._chain, labels))
+            return (score - self._vectors.log_z).to(self._chain.result_dtype)
 
     def nbest(self, n: int) -> NBest:
         """The n best labelings of each row; see viterbi.nbest."""

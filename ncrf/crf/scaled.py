@@ -13,6 +13,7 @@ if it was in float32, else in log space.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -22,7 +23,7 @@ from torch import Tensor
 from ncrf.crf.chain import Chain, widest
 from ncrf.crf.log_space import LogPosterior, LogVectors, log_vectors
 from ncrf.crf.scan import pays, scan
-from ncrf.crf.walk import interval_of, multiplication, walk
+from ncrf.crf.walk import LARGEST_GROWTH, interval_of, multiplication, walk
 
 
 class _Bounds(NamedTuple):
@@ -258,10 +259,10 @@ def _doubtful(chain: Chain, run: _Pass, overlap: Tensor) -> Tensor | None:
     if not checks:
         return None
     lowest = torch.stack([x.amin() for x, _ in checks]).tolist()
-    if all(low >= bound for low, (_, bound) in zip(lowest, checks, strict=True)) and (
-        run.wrong is None or not bool(run.wrong.any())
-    ):
-        return None
+    entries, *others = (low >= bound for low, (_, bound) in zip(lowest, checks, strict=True))
+    if all(others) and (run.wrong is None or not bool(run.wrong.any())):
+        if entries or (chain.shared and _nothing_vanished(chain, run)):
+            return None
     valid = chain.valid.t()
     small = (run.after < bounds.entry) & ~_impossible(chain, run)
     doubt = (small.any(-1) & valid.unsqueeze(1)).flatten(0, 1).any(0)
@@ -272,6 +273,25 @@ def _doubtful(chain: Chain, run: _Pass, overlap: Tensor) -> Tensor | None:
         doubt |= (run.wrong & valid[1:].unsqueeze(1)).flatten(0, 1).any(0)
     rows = doubt.nonzero().squeeze(1)
     return rows if len(rows) else None
+
+
+def _nothing_vanished(chain: Chain, run: _Pass) -> bool:
+    """Whether it is certain at a glance that each entry is trusted, or 0 because it is impossible.
+
+    It is if no product of an entry, a transition and an emission can be too small for the type:
+    what is 0 then had a factor 0, and that was a score of minus infinity.
+    """
+    bounds, tiny = _BOUNDS[run.after.dtype], torch.finfo(run.after.dtype).tiny
+    factor = math.sqrt(tiny * LARGEST_GROWTH / bounds.entry)
+    if not bool(run.after.masked_fill(run.after == 0, 1).amin() >= bounds.entry):
+        return False
+    if not bool((chain.emissions.amin(2) - run.peaks).amin() >= math.log(factor)):
+        return False
+    edges = torch.stack([chain.start, chain.end])
+    return all(
+        torch.equal(weights >= factor, scores > -torch.inf)
+        for weights, scores in ((run.weights, chain.transitions), (run.edges, edges))
+    )
 
 
 def _impossible(chain: Chain, run: _Pass) -> Tensor:

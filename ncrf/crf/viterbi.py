@@ -64,12 +64,16 @@ def viterbi(
             constraints=constraints,
             pair_scores=pair_scores,
         )
-        scores, labels = _best(chain)
-        require_finite(chain, scores)
-        labels = chain.restore(labels)
-        scores = scores.to(chain.result_dtype)
+        found = chain_viterbi(chain)
     # Copies, because autograd would refuse the tensors of inference mode.
-    return Viterbi(scores.clone(), labels.clone())
+    return Viterbi(found.scores.clone(), found.labels.clone())
+
+
+def chain_viterbi(chain: Chain) -> Viterbi:
+    """The best labelings of a prepared chain; errors as viterbi."""
+    scores, labels = _best(chain)
+    require_finite(chain, scores)
+    return Viterbi(scores.to(chain.result_dtype), chain.restore(labels))
 
 
 def nbest(

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from ncrf.crf.chain import Chain
 
-_LARGEST_GROWTH = 1e8
+LARGEST_GROWTH = 1e8  # of a vector between two rescalings
 _LONGEST_INTERVAL = 4
 
 
 def interval_of(labels: int) -> int:
     """The number of steps between two rescalings."""
-    growth = math.log(_LARGEST_GROWTH) / math.log(max(labels, 2))
+    growth = math.log(LARGEST_GROWTH) / math.log(max(labels, 2))
     return min(max(int(growth), 1), _LONGEST_INTERVAL)
 
 

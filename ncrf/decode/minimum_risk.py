@@ -10,7 +10,6 @@ label is an entity of its own, and the most likely one at each word is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncrf.config import Config
+from ncrf.crf import Posterior
 from ncrf.data.label_tables import SpanTables, legal_transitions, span_masks
 from ncrf.data.vocabulary import LabelScheme
-from ncrf.model.inference_layers import ChainInference, Scores
+from ncrf.model.inference_layers import ChainInference
 
 _LIKELY = 0.5
 
@@ -78,33 +78,27 @@ class MinimumRisk:
             )
         return cls(inference, labels, scheme)
 
-    def labelings(self, scores: Scores) -> Tensor:
-        """The labels of every sentence, ``[B,L]``; what stands at padding has no meaning."""
-        marginals = self._inference.marginals(scores)
+    def labelings(self, posterior: Posterior, mask: Tensor) -> Tensor:
+        """The labels of every sentence, ``[B,L]``; what stands at padding has no meaning.
+
+        ``mask [B,L]`` is that of the words.
+        """
+        marginals = posterior.marginals()
         if not len(self._masks):
             return marginals.argmax(2)
-        likely = self._likely(scores, marginals)
-        allowed = self._allowed(scores, likely)
-        return self._inference.viterbi(replace(scores, allowed=allowed))
-
-    def _likely(self, scores: Scores, marginals: Tensor) -> list[Candidate]:
-        """The spans with a probability above one half."""
-        candidates = list(self._candidates(scores, marginals))
-        if not candidates:
-            return []
-        posterior = self._inference.posterior(scores)
+        candidates = list(self._candidates(marginals, mask.sum(1).tolist()))
         found = self._inference.span_probabilities(posterior, candidates, self._masks)
         pairs = zip(candidates, found, strict=True)
-        return [candidate for candidate, probability in pairs if probability > _LIKELY]
+        likely = [candidate for candidate, probability in pairs if probability > _LIKELY]
+        return posterior.viterbi(self._allowed(marginals, likely)).labels
 
-    def _candidates(self, scores: Scores, marginals: Tensor) -> Iterator[Candidate]:
+    def _candidates(self, marginals: Tensor, lengths: list[int]) -> Iterator[Candidate]:
         """All spans that can be that likely: as much must be said for each of their labels."""
         masses = marginals.double().cpu().numpy()
         begin, inside, end = (
             masses @ table.astype(np.float64) > _LIKELY
             for table in (self._begin, self._inside, self._end)
         )
-        lengths = scores.mask.sum(1).tolist()
         for row, first, kind in np.argwhere(begin).tolist():
             for last in range(first, lengths[row]):
                 if last > first and not inside[row, last, kind]:
@@ -112,12 +106,12 @@ class MinimumRisk:
                 if end[row, last, kind]:
                     yield row, first, last + 1, self._types[kind]
 
-    def _allowed(self, scores: Scores, likely: Sequence[Candidate]) -> Tensor:
-        """The labels that a word may get so that there are these spans and no others.
+    def _allowed(self, marginals: Tensor, likely: Sequence[Candidate]) -> Tensor:
+        """The labels ``[B,L,Y]`` that words may get so that there are these spans and no others.
 
         A label set without one for words outside of spans needs others: there the best are taken.
         """
-        batch, longest, count = scores.emissions.shape
+        batch, longest, count = marginals.shape
         free = self._outside if self._outside.any() else np.ones(count, dtype=np.bool_)
         allowed: Bools = np.broadcast_to(free, (batch, longest, count)).copy()
         for row, first, after, type_ in likely:
@@ -125,7 +119,7 @@ class MinimumRisk:
             allowed[row, first] = self._begin[:, kind]
             allowed[row, first + 1 : after] = self._inside[:, kind]
             allowed[row, after - 1] &= self._end[:, kind]
-        return torch.from_numpy(allowed).to(scores.emissions.device)
+        return torch.from_numpy(allowed).to(marginals.device)
 
 
 def _legal(labels: Sequence[str], scheme: LabelScheme) -> Bools:

@@ -250,19 +250,21 @@ class Predictor:
         emissions[members] = self.labeler.documents(own, mean_of_others(opinions(own), groups))
         return emissions
 
-    def _best(self, scores: Scores) -> Tensor:
+    def _best(self, scores: Scores, posterior: Posterior | None = None) -> Tensor:
         """The labeling of every sentence, ``[B,L]``."""
-        if self._minimum_risk is not None:
-            return self._minimum_risk.labelings(scores)
-        return self.labeler.inference.viterbi(scores)
+        inference = self.labeler.inference
+        if self._minimum_risk is None:
+            return inference.viterbi(scores)
+        return self._minimum_risk.labelings(posterior or inference.posterior(scores), scores.mask)
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
         with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
-        posterior = inference.posterior(scores) if with_spans else None
         by_risk = self._minimum_risk is not None and not wanted.nbest
+        several = with_spans or by_risk or wanted.marginals
+        posterior = inference.posterior(scores) if several else None
         if not by_risk and (wanted.nbest or wanted.probability):
             n = max(1, wanted.nbest or 1)
             decoded = inference.decode(scores, n) if posterior is None else posterior.nbest(n)
@@ -270,22 +272,26 @@ class Predictor:
             probabilities = decoded.log_probabilities.double().exp().tolist()
             counts = decoded.counts.tolist()
         else:
-            best = self._best(scores)
+            best = self._best(scores, posterior)
             paths = best.unsqueeze(1)
             probabilities = [[float("nan")]] * len(sentences)
             if wanted.probability:
-                probabilities = inference.probabilities(scores, best).unsqueeze(1).tolist()
+                assert posterior is not None
+                probabilities = posterior.log_prob(best).double().exp().unsqueeze(1).tolist()
             counts = [1] * len(sentences)
         found_spans: list[list[PredictedSpan]] = [[] for _ in sentences]
-        if posterior is not None:
+        if with_spans:
+            assert posterior is not None
             found_spans = self._spans(posterior, sentences, paths)
         lengths = [1 if self.labeler.classify else len(s.words) for s in sentences]
         written = self._written.write(paths.cpu().numpy(), lengths)
         if len(written[0]) > 1:
             written = [best[:count] for best, count in zip(written, counts, strict=True)]
-        marginals = (
-            self._printed_marginals(scores, paths[:, 0], written) if wanted.marginals else None
-        )
+        marginals: list[list[float]] | None = None
+        if wanted.marginals:
+            assert posterior is not None
+            alone = posterior.marginals()
+            marginals = self._printed_marginals(scores, alone, paths[:, 0], written)
         predictions = []
         for b, sentence in enumerate(sentences):
             labelings = list(map(Labeling, written[b], probabilities[b]))
@@ -302,10 +308,9 @@ class Predictor:
         return predictions
 
     def _printed_marginals(
-        self, scores: Scores, best: Tensor, written: list[list[list[str]]]
+        self, scores: Scores, marginals: Tensor, best: Tensor, written: list[list[list[str]]]
     ) -> list[list[float]]:
-        """P of the label that is written at each word."""
-        marginals = self.labeler.inference.marginals(scores)
+        """P of the label that is written at each word; ``marginals [B,L,Y]`` are the model's."""
         if self.output_scheme == self.vocabulary.scheme.target:
             chosen: list[list[float]] = marginals.gather(2, best.unsqueeze(2)).squeeze(2).tolist()
             return chosen

@@ -149,15 +149,15 @@ class FoldedRecurrent:
         stacked = torch.stack(by_direction).permute(2, 0, 1) * self._directions
         return stacked + torch.arange(self._directions).unsqueeze(1)
 
-    def _gates(self, part: _Part, lookups: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
-        """What the input says to the gates, ``[D,n,G*H]`` for each step of a part."""
+    def _gates(self, part: _Part, lookups: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """What the input says to the gates, ``[S,D,n,G*H]`` of the S steps of a part."""
         total: Tensor | None = None
         for values, ids in lookups:
             chosen = ids[part.first : part.first + part.steps, :, : part.count]
             found = values.index_select(0, chosen.flatten())
             total = found if total is None else total.add_(found)
         assert total is not None
-        return total.view(part.steps, self._directions, part.count, -1).unbind(0)
+        return total.view(part.steps, self._directions, part.count, -1)
 
     def _walk_lstm(
         self, out: Tensor, parts: Iterable[_Part], lookups: Sequence[tuple[Tensor, Tensor]]
@@ -170,14 +170,18 @@ class FoldedRecurrent:
         """
         weights = self._hidden_weights
         cells = torch.zeros_like(out[0])
+        half = out.new_tensor(0.5)  # made once: for a single sentence, each step would wait for it
         for part in parts:
             cell, before, states = cells[:, : part.count], *_states(out, part)
-            for gates, state in zip(self._gates(part, lookups), states, strict=True):
+            together = self._gates(part, lookups)
+            apart = [gate.unbind(0) for gate in together.chunk(4, 3)]
+            for gates, into, forget, output, new, state in zip(
+                together.unbind(0), *apart, states, strict=True
+            ):
                 torch.baddbmm(gates, before, weights, out=gates)
                 gates.sigmoid_()
-                into, forget, output, new = gates.chunk(4, 2)
-                cell.mul_(forget).addcmul_(into, new.sub_(0.5), value=4)
-                torch.sigmoid(cell, out=state).sub_(0.5).mul_(output)
+                cell.mul_(forget).addcmul_(into, new.sub_(half), value=4)
+                torch.sigmoid(cell, out=state).sub_(half).mul_(output)
                 before = state
         out *= 2
 
@@ -188,7 +192,7 @@ class FoldedRecurrent:
         size = self._hidden
         for part in parts:
             before, states = _states(out, part)
-            for gates, state in zip(self._gates(part, lookups), states, strict=True):
+            for gates, state in zip(self._gates(part, lookups).unbind(0), states, strict=True):
                 hidden = torch.bmm(before, self._hidden_weights)
                 both = gates[..., : 2 * size].add_(hidden[..., : 2 * size]).sigmoid_()
                 reset, update = torch.split(both, size, 2)

@@ -120,15 +120,8 @@ class ChainInference(nn.Module):
         found: NBest = self.crf.nbest(scores.emissions, scores.mask, nbest, **self._limits(scores))
         return found
 
-    def probabilities(self, scores: Scores, labelings: Tensor) -> Tensor:
-        """P(labeling | x) ``[B]`` of one labeling ``[B,L]`` for each sentence."""
-        logs: Tensor = self.crf.log_prob(
-            scores.emissions, labelings, scores.mask, **self._limits(scores)
-        )
-        return logs.double().exp()
-
     def posterior(self, scores: Scores) -> Posterior:
-        """What serves ``decode`` and ``span_probabilities`` together."""
+        """What a batch is asked more than one thing of; ``span_probabilities`` needs it."""
         found: Posterior = self.crf.posterior(scores.emissions, scores.mask, **self._limits(scores))
         return found
 

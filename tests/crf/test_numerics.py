@@ -1,6 +1,7 @@
 """Accuracy: large scores, long rows, numbers that scaled space would lose."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ncrf.crf import forward_backward, log_partition, log_prob, marginals, nbest, viterbi
+from ncrf.crf import forward_backward, log_partition, log_prob, marginals, nbest, scaled, viterbi
+from ncrf.crf.chain import prepare
 from tests.crf.oracle import Case, Row, by_row, cases, close, make_case
 
 MANY = settings(max_examples=60)
@@ -127,6 +129,33 @@ def test_impossible_labels_alone_do_not_need_log_space(case: Case, gradient: boo
         totals = log_partition(*(case.leaves() if gradient else case).inputs)
         found = marginals(*case.inputs)
     assert not totals.isnan().any() and not found.isnan().any()
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float32, 1), (torch.float64, 8)])
+def test_a_label_that_vanishes_from_one_step_to_the_next_is_not_lost(
+    dtype: torch.dtype, scale: float
+) -> None:
+    """Its last number before that is one that is trusted; then it makes up for it slowly."""
+    emissions = torch.zeros(1, 24, 2, dtype=dtype)
+    emissions[0, :, 1] = scale * torch.tensor([-40.0, -70.0, *[5.0] * 22])
+    apart = torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]], dtype=dtype)
+    chain = prepare(emissions, apart, fast=True)
+    after = scaled._run(chain, 1).after[:, 0, 0, 1]
+    assert after[0] > 0 and after[1] == 0
+    assert close(scaled.log_partition(chain), math.log(2), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_zeros_of_constraints_are_certain_at_a_glance(dtype: torch.dtype) -> None:
+    emissions = torch.linspace(-1, 1, 12, dtype=dtype).view(1, 4, 3)
+    transitions = torch.tensor([[0.5, -1, 0], [0, -math.inf, 1], [1, 0, -math.inf]], dtype=dtype)
+    start = torch.tensor([0, -math.inf, 0], dtype=dtype)
+    chain = prepare(emissions, transitions, start, fast=True)
+    run = scaled._run(chain, 2)
+    assert (run.after == 0).any()
+    assert scaled._nothing_vanished(chain, run)
+    chain = replace(chain, emissions=60 * chain.emissions * (8 if dtype == torch.float64 else 1))
+    assert not scaled._nothing_vanished(chain, scaled._run(chain, 2))
 
 
 @pytest.mark.parametrize("gradient", [False, True])

@@ -75,8 +75,8 @@ def spans_of(path, scheme):
 def test_spans_above_one_half_and_no_others(scheme, seed, scale):
     inference, scores, risk = chain(scheme, seed, scale)
     with torch.inference_mode():
-        found = risk.labelings(scores)
-        probabilities = inference.probabilities(scores, found)
+        found = risk.labelings(inference.posterior(scores), scores.mask)
+        probabilities = inference.posterior(scores).log_prob(found).exp()
     for row in ROWS:
         paths = distribution(inference, scores, row, scheme)
         chosen = tuple(found[row, : LENGTHS[row]].tolist())
@@ -100,7 +100,7 @@ def test_expected_errors_are_fewest(seed):
     """No labeling has fewer expected wrong and missing entities."""
     inference, scores, risk = chain("BIOES", seed, 1.0)
     with torch.inference_mode():
-        found = risk.labelings(scores)
+        found = risk.labelings(inference.posterior(scores), scores.mask)
     for row in ROWS:
         paths = distribution(inference, scores, row, "BIOES")
 
@@ -116,7 +116,7 @@ def test_expected_errors_are_fewest(seed):
 def test_plain_labels_are_the_likeliest_of_each_word(seed):
     inference, scores, risk = chain("plain", seed, 1.0)
     with torch.inference_mode():
-        found = risk.labelings(scores)
+        found = risk.labelings(inference.posterior(scores), scores.mask)
     for row in ROWS:
         paths = distribution(inference, scores, row, "plain")
         for t in range(LENGTHS[row]):
