@@ -260,9 +260,9 @@ def _doubtful(chain: Chain, run: _Pass, overlap: Tensor) -> Tensor | None:
         return None
     lowest = torch.stack([x.amin() for x, _ in checks]).tolist()
     entries, *others = (low >= bound for low, (_, bound) in zip(lowest, checks, strict=True))
-    if all(others) and (run.wrong is None or not bool(run.wrong.any())):
-        if entries or (chain.shared and _nothing_vanished(chain, run)):
-            return None
+    trusted = all(others) and (run.wrong is None or not bool(run.wrong.any()))
+    if trusted and (entries or (chain.shared and _nothing_vanished(chain, run))):
+        return None
     valid = chain.valid.t()
     small = (run.after < bounds.entry) & ~_impossible(chain, run)
     doubt = (small.any(-1) & valid.unsqueeze(1)).flatten(0, 1).any(0)

@@ -94,9 +94,10 @@ def chain_span_probability(
     places = [torch.as_tensor(x, device=device).long() for x in (rows, starts, ends, types)]
     table = _checked_masks(masks, chain)
     _check_spans(chain, places, len(table.begin))
+    refused = SpanMasks(*(~mask for mask in table))
     size = max(1, _BLOCK // chain.emissions.shape[-1] ** 2)
     parts = zip(*(torch.split(x, size) for x in places), strict=True)
-    found = [_log_totals(chain, vectors, table, *part) for part in parts]
+    found = [_log_totals(chain, vectors, refused, *part) for part in parts if len(part[0])]
     logs = torch.cat(found) - vectors.log_z[places[0]] if found else chain.emissions.new_zeros(0)
     return logs.exp().to(chain.result_dtype)
 
@@ -104,41 +105,37 @@ def chain_span_probability(
 def _log_totals(
     chain: Chain,
     vectors: LogVectors,
-    masks: SpanMasks,
+    refused: SpanMasks,
     rows: Tensor,
     starts: Tensor,
     ends: Tensor,
     types: Tensor,
 ) -> Tensor:
-    """Logarithms [k] of the totals over labelings that have each span."""
-    if len(rows) == 0:
-        return chain.emissions.new_zeros(0)
-    at_start = vectors.alpha[rows, 0].masked_fill(~masks.begin_first[types], -torch.inf)
-    before = vectors.alpha[rows, (starts - 1).clamp_min(0)]
-    later = _step(chain, before, masks.begin, rows, starts, types)
+    """Logarithms [k] of the totals over labelings that have each span.
+
+    ``refused`` is True where a mask does not hold.
+    """
+    last = chain.last[rows]
+
+    def step(state: Tensor, refused: Tensor, positions: Tensor) -> Tensor:
+        """Log totals [k, Y] one position on, over the pairs that are left for each type."""
+        here = positions.minimum(last)
+        pairs = chain.transitions
+        if not chain.shared:
+            pairs = pairs[rows, (here - 1).clamp_min(0)]
+        scores = (state.unsqueeze(2) + pairs).masked_fill(refused[types], -torch.inf)
+        return log_sum_exp(scores, 1) + chain.emissions[rows, here]
+
+    at_start = vectors.alpha[rows, 0].masked_fill(refused.begin_first[types], -torch.inf)
+    later = step(vectors.alpha[rows, (starts - 1).clamp_min(0)], refused.begin, starts)
     state = torch.where((starts == 0).unsqueeze(1), at_start, later)
     lengths = ends - starts
     for k in range(1, int(lengths.max())):
-        onward = _step(chain, state, masks.inside, rows, starts + k, types)
+        onward = step(state, refused.inside, starts + k)
         state = torch.where((lengths > k).unsqueeze(1), onward, state)
-    last = chain.last[rows]
-    at_end = (state + chain.end).masked_fill(~masks.end_last[types], -torch.inf)
-    after = ends.minimum(last)
-    earlier = _step(chain, state, masks.end, rows, ends, types) + vectors.beta[rows, after]
+    at_end = (state + chain.end).masked_fill(refused.end_last[types], -torch.inf)
+    earlier = step(state, refused.end, ends) + vectors.beta[rows, ends.minimum(last)]
     return log_sum_exp(torch.where((ends > last).unsqueeze(1), at_end, earlier), 1)
-
-
-def _step(
-    chain: Chain, state: Tensor, masks: Tensor, rows: Tensor, positions: Tensor, types: Tensor
-) -> Tensor:
-    """Log totals [k, Y] one position on, over pairs that the mask of each type has."""
-    here = positions.minimum(chain.last[rows])
-    pairs = chain.transitions
-    if not chain.shared:
-        pairs = pairs[rows, (here - 1).clamp_min(0)]
-    scores = state.unsqueeze(2) + pairs
-    total = log_sum_exp(scores.masked_fill(~masks[types], -torch.inf), 1)
-    return total + chain.emissions[rows, here]
 
 
 def _checked_masks(masks: SpanMasks, chain: Chain) -> SpanMasks:
@@ -157,10 +154,9 @@ def _check_spans(chain: Chain, places: list[Tensor], types: int) -> None:
     rows, starts, ends, kinds = places
     if any(x.dim() != 1 or x.shape != rows.shape for x in places):
         raise ValueError(f"rows, starts, ends and types are {[list(x.shape) for x in places]}")
-    if bool(((rows < 0) | (rows >= len(chain.row))).any()):
-        raise ValueError(f"rows of spans are not all from 0 to {len(chain.row) - 1}")
-    if bool(((kinds < 0) | (kinds >= types)).any()):
-        raise ValueError(f"types of spans are not all from 0 to {types - 1}")
+    for name, found, count in (("rows", rows, len(chain.row)), ("types", kinds, types)):
+        if len(found) and (int(found.min()) < 0 or int(found.max()) >= count):
+            raise ValueError(f"{name} of spans are not all from 0 to {count - 1}")
     wrong = (starts < 0) | (starts >= ends) | (ends > chain.lengths[rows])
     if bool(wrong.any()):
         k = int(wrong.nonzero()[0])

@@ -25,6 +25,8 @@ from ncrf.data.labels import (
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
+_KEPT_TYPES = 16  # of which the masks are not computed again
+
 
 class LegalTransitions(NamedTuple):
     """Well-formed labelings: ``start [Y]``, ``transition [Y,Y]`` (from, to), ``end [Y]``."""
@@ -146,14 +148,26 @@ class TypeMasks(NamedTuple):
 
 
 class SpanMasks(Mapping[str, TypeMasks]):
-    """The `TypeMasks` of every type, computed when asked for: T·Y² would be large at once."""
+    """The `TypeMasks` of every type, computed when asked for: T·Y² would be large at once.
+
+    Those of a few types are kept.
+    """
 
     def __init__(self, tables: SpanTables) -> None:
         """Masks that are cut from these tables."""
         self._tables = tables
+        self._kept: dict[str, TypeMasks] = {}
 
     def __getitem__(self, type_: str) -> TypeMasks:
         """The masks of one type."""
+        found = self._kept.get(type_)
+        if found is None:
+            found = self._of_type(type_)
+            if len(self._kept) < _KEPT_TYPES:
+                self._kept[type_] = found
+        return found
+
+    def _of_type(self, type_: str) -> TypeMasks:
         tables = self._tables
         if type_ not in tables.types:
             raise KeyError(type_)

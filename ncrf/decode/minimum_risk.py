@@ -9,7 +9,7 @@ label is an entity of its own, and the most likely one at each word is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -78,19 +78,23 @@ class MinimumRisk:
             )
         return cls(inference, labels, scheme)
 
-    def labelings(self, posterior: Posterior, mask: Tensor) -> Tensor:
-        """The labels of every sentence, ``[B,L]``; what stands at padding has no meaning.
+    def labelings(
+        self, posterior: Posterior, mask: Tensor
+    ) -> tuple[Tensor, Mapping[Candidate, float]]:
+        """The labels of every sentence, ``[B,L]``, and the probabilities of their spans.
 
-        ``mask [B,L]`` is that of the words.
+        ``mask [B,L]`` is that of the words; what stands at padding has no meaning.
         """
         marginals = posterior.marginals()
         if not len(self._masks):
-            return marginals.argmax(2)
+            return marginals.argmax(2), {}
         candidates = list(self._candidates(marginals, mask.sum(1).tolist()))
         found = self._inference.span_probabilities(posterior, candidates, self._masks)
         pairs = zip(candidates, found, strict=True)
-        likely = [candidate for candidate, probability in pairs if probability > _LIKELY]
-        return posterior.viterbi(self._allowed(marginals, likely)).labels
+        likely = {
+            candidate: probability for candidate, probability in pairs if probability > _LIKELY
+        }
+        return posterior.viterbi(self._allowed(marginals, likely)).labels, likely
 
     def _candidates(self, marginals: Tensor, lengths: list[int]) -> Iterator[Candidate]:
         """All spans that can be that likely: as much must be said for each of their labels."""
@@ -106,7 +110,7 @@ class MinimumRisk:
                 if end[row, last, kind]:
                     yield row, first, last + 1, self._types[kind]
 
-    def _allowed(self, marginals: Tensor, likely: Sequence[Candidate]) -> Tensor:
+    def _allowed(self, marginals: Tensor, likely: Iterable[Candidate]) -> Tensor:
         """The labels ``[B,L,Y]`` that words may get so that there are these spans and no others.
 
         A label set without one for words outside of spans needs others: there the best are taken.

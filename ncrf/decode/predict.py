@@ -7,7 +7,7 @@ input; within a window, batches hold sentences of like length.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from ncrf.data.label_tables import span_masks
 from ncrf.data.schemes import PLAIN, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
 from ncrf.decode.known_words import KnownWords, fill_rows
-from ncrf.decode.minimum_risk import MinimumRisk
+from ncrf.decode.minimum_risk import Candidate, MinimumRisk
 from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
 from ncrf.decode.printed import PrintedMarginals
 from ncrf.decode.window import Window, WindowEncoder, windows
@@ -68,6 +68,7 @@ class Predictor:
         self._masks = span_masks(labels, scheme.target, scheme.delimiter)
         self._minimum_risk = MinimumRisk.wanted(config, labeler.inference, labels, scheme)
         self._encoder = WindowEncoder(vocabulary, config)
+        self._weights = list(labeler.parameters())
         self._lock = threading.Lock()
         self._known: tuple[list[int], Lookup, KnownWords] | None = None
 
@@ -201,7 +202,7 @@ class Predictor:
 
     def _lookup(self) -> tuple[Lookup, KnownWords]:
         """The tables of the network as it is now; made anew when its weights have changed."""
-        versions = [weights._version for weights in self.labeler.parameters()]
+        versions = [weights._version for weights in self._weights]
         with self._lock:
             if self._known is None or self._known[0] != versions:
                 self.labeler.eval()
@@ -250,46 +251,45 @@ class Predictor:
         emissions[members] = self.labeler.documents(own, mean_of_others(opinions(own), groups))
         return emissions
 
-    def _best(self, scores: Scores, posterior: Posterior | None = None) -> Tensor:
+    def _best(self, scores: Scores) -> Tensor:
         """The labeling of every sentence, ``[B,L]``."""
         inference = self.labeler.inference
         if self._minimum_risk is None:
             return inference.viterbi(scores)
-        return self._minimum_risk.labelings(posterior or inference.posterior(scores), scores.mask)
+        return self._minimum_risk.labelings(inference.posterior(scores), scores.mask)[0]
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted
     ) -> list[Prediction]:
         inference = self.labeler.inference
         with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
-        by_risk = self._minimum_risk is not None and not wanted.nbest
-        several = with_spans or by_risk or wanted.marginals
-        posterior = inference.posterior(scores) if several else None
-        if not by_risk and (wanted.nbest or wanted.probability):
+        posterior = inference.posterior(scores)  # which computes nothing until it is asked
+        known: Mapping[Candidate, float] = {}
+        counts = [1] * len(sentences)
+        probabilities = [[float("nan")]] * len(sentences)
+        if self._minimum_risk is not None and not wanted.nbest:
+            best, known = self._minimum_risk.labelings(posterior, scores.mask)
+            paths = best.unsqueeze(1)
+            if wanted.probability:
+                probabilities = posterior.log_prob(best).double().exp().unsqueeze(1).tolist()
+        elif wanted.nbest or wanted.probability:
             n = max(1, wanted.nbest or 1)
-            decoded = inference.decode(scores, n) if posterior is None else posterior.nbest(n)
+            asked_more = with_spans or wanted.marginals
+            decoded = posterior.nbest(n) if asked_more else inference.decode(scores, n)
             paths = decoded.labels
             probabilities = decoded.log_probabilities.double().exp().tolist()
             counts = decoded.counts.tolist()
         else:
-            best = self._best(scores, posterior)
-            paths = best.unsqueeze(1)
-            probabilities = [[float("nan")]] * len(sentences)
-            if wanted.probability:
-                assert posterior is not None
-                probabilities = posterior.log_prob(best).double().exp().unsqueeze(1).tolist()
-            counts = [1] * len(sentences)
+            paths = posterior.viterbi().labels.unsqueeze(1)
         found_spans: list[list[PredictedSpan]] = [[] for _ in sentences]
         if with_spans:
-            assert posterior is not None
-            found_spans = self._spans(posterior, sentences, paths)
+            found_spans = self._spans(posterior, sentences, paths, known)
         lengths = [1 if self.labeler.classify else len(s.words) for s in sentences]
         written = self._written.write(paths.cpu().numpy(), lengths)
         if len(written[0]) > 1:
             written = [best[:count] for best, count in zip(written, counts, strict=True)]
         marginals: list[list[float]] | None = None
         if wanted.marginals:
-            assert posterior is not None
             alone = posterior.marginals()
             marginals = self._printed_marginals(scores, alone, paths[:, 0], written)
         predictions = []
@@ -323,25 +323,31 @@ class Predictor:
         return found
 
     def _spans(
-        self, posterior: Posterior, sentences: list[Sentence], paths: Tensor
+        self,
+        posterior: Posterior,
+        sentences: list[Sentence],
+        paths: Tensor,
+        known: Mapping[Candidate, float],
     ) -> list[list[PredictedSpan]]:
-        """The spans of each sentence's best labeling with their exact probabilities."""
+        """The spans of each sentence's best labeling with their exact probabilities.
+
+        Those that are ``known`` are not computed again.
+        """
         delimiter = self.vocabulary.scheme.delimiter
         strings = self._labels[paths[:, 0].cpu().numpy()].tolist()
         found = [
-            (row, span)
+            (row, span.start, span.end, span.label)
             for row, sentence in enumerate(sentences)
             for span in spans(strings[row][: len(sentence.words)], delimiter)
         ]
-        probabilities = self.labeler.inference.span_probabilities(
-            posterior,
-            [(row, span.start, span.end, span.label) for row, span in found],
-            self._masks,
-        )
+        new = [span for span in found if span not in known]
+        computed = self.labeler.inference.span_probabilities(posterior, new, self._masks)
+        probabilities = dict(known) | dict(zip(new, computed, strict=True))
         result: list[list[PredictedSpan]] = [[] for _ in sentences]
-        for (row, span), probability in zip(found, probabilities, strict=True):
-            text = " ".join(sentences[row].words[span.start : span.end])
-            result[row].append(PredictedSpan(span.label, span.start, span.end, text, probability))
+        for span in found:
+            row, start, end, label = span
+            text = " ".join(sentences[row].words[start:end])
+            result[row].append(PredictedSpan(label, start, end, text, probabilities[span]))
         return result
 
 

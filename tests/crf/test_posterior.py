@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from ncrf.crf import Posterior, SpanMasks, nbest, span_probability
+from ncrf.crf import (
+    Posterior,
+    SpanMasks,
+    log_prob,
+    marginals,
+    nbest,
+    span_probability,
+    viterbi,
+)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -37,3 +45,50 @@ def test_the_numbers_are_those_of_the_separate_functions(n):
     torch.testing.assert_close(found, separate.detach(), atol=1e-6, rtol=1e-6)
     with pytest.raises(ValueError, match="n is 0"):
         posterior.nbest(0)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_labels_and_labelings_are_those_of_the_separate_functions(dtype, holes, constrained):
+    generator = torch.Generator().manual_seed(2)
+    labels = 4
+    emissions = torch.randn(4, 6, labels, generator=generator, dtype=dtype, requires_grad=True)
+    shapes = ((labels, labels), (labels,), (labels,))
+    scores = [torch.randn(*s, generator=generator, dtype=dtype) for s in shapes]
+    mask = torch.arange(6) < torch.tensor([[6], [2], [4], [0]])
+    if holes:
+        mask = mask.flip(1) & (torch.arange(6) != 3)
+    limits = {}
+    if constrained:
+        ones = torch.arange(labels) == 1  # which is always possible
+        start, pairs, end = (
+            (torch.rand(*shapes[i], generator=generator) < 0.8) | ones for i in (1, 0, 2)
+        )
+        limits["constraints"] = start, pairs, end
+    allowed = torch.rand(4, 6, labels, generator=generator) < 0.6
+    allowed |= torch.arange(labels) == 1
+    posterior = Posterior(emissions, *scores, mask, **limits)
+    torch.testing.assert_close(
+        posterior.marginals(), marginals(emissions, *scores, mask, **limits).detach()
+    )
+    for choice in (None, allowed):
+        found = posterior.viterbi(choice)
+        expected = viterbi(emissions, *scores, mask, allowed=choice, **limits)
+        torch.testing.assert_close(tuple(found), tuple(expected))
+        logs = posterior.log_prob(found.labels)
+        assert not logs.requires_grad
+        assert logs.dtype == dtype
+        torch.testing.assert_close(
+            logs, log_prob(emissions, found.labels, *scores, mask, **limits).detach()
+        )
+    with pytest.raises(ValueError, match="allowed"):
+        posterior.viterbi(allowed[:, 1:])
+
+
+def test_an_impossible_labeling_has_no_probability():
+    start = torch.tensor([0.0, -torch.inf])
+    posterior = Posterior(torch.zeros(1, 2, 2), torch.zeros(2, 2), start)
+    assert posterior.log_prob(torch.tensor([[1, 0]])).item() == -torch.inf
+    with pytest.raises(ValueError, match="label 2"):
+        posterior.log_prob(torch.tensor([[0, 2]]))

@@ -75,7 +75,7 @@ def spans_of(path, scheme):
 def test_spans_above_one_half_and_no_others(scheme, seed, scale):
     inference, scores, risk = chain(scheme, seed, scale)
     with torch.inference_mode():
-        found = risk.labelings(inference.posterior(scores), scores.mask)
+        found, known = risk.labelings(inference.posterior(scores), scores.mask)
         probabilities = inference.posterior(scores).log_prob(found).exp()
     for row in ROWS:
         paths = distribution(inference, scores, row, scheme)
@@ -86,6 +86,8 @@ def test_spans_above_one_half_and_no_others(scheme, seed, scale):
             for span in spans_of(path, scheme):
                 totals[span] += probability
         likely = {span for span, total in totals.items() if total > 0.5}
+        said = {tuple(span): p for (of, *span), p in known.items() if of == row}
+        assert said == pytest.approx({(s.start, s.end, s.label): totals[s] for s in likely})
         if scheme != "BMES":
             assert spans_of(chosen, scheme) == likely
             continue
@@ -100,7 +102,7 @@ def test_expected_errors_are_fewest(seed):
     """No labeling has fewer expected wrong and missing entities."""
     inference, scores, risk = chain("BIOES", seed, 1.0)
     with torch.inference_mode():
-        found = risk.labelings(inference.posterior(scores), scores.mask)
+        found, _ = risk.labelings(inference.posterior(scores), scores.mask)
     for row in ROWS:
         paths = distribution(inference, scores, row, "BIOES")
 
@@ -116,7 +118,7 @@ def test_expected_errors_are_fewest(seed):
 def test_plain_labels_are_the_likeliest_of_each_word(seed):
     inference, scores, risk = chain("plain", seed, 1.0)
     with torch.inference_mode():
-        found = risk.labelings(inference.posterior(scores), scores.mask)
+        found, _ = risk.labelings(inference.posterior(scores), scores.mask)
     for row in ROWS:
         paths = distribution(inference, scores, row, "plain")
         for t in range(LENGTHS[row]):
