@@ -33,7 +33,8 @@ def add_key_options(parser: argparse.ArgumentParser, names: Iterable[str] = READ
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """What a parser makes of a command line, in which ``--columns -,word,label`` may stand.
 
-    argparse by itself takes every word that begins with a hyphen for an option.
+    argparse by itself takes every word that begins with a hyphen for an option. Files may stand
+    before, between and after options, also where the last one may be left out.
     """
     joined: list[str] = []
     for argument in arguments:
@@ -41,7 +42,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
             joined[-1] = f"--columns={argument}"
         else:
             joined.append(argument)
-    return parser.parse_args(joined)
+    return parser.parse_intermixed_args(joined)
 
 
 def given_keys(options: argparse.Namespace, names: Iterable[str] = READING) -> dict[str, str]:

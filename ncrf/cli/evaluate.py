@@ -13,16 +13,22 @@ The config keys say how the gold file is laid out. The predicted file may be lai
 rows have as many columns as columns= names), or as ncrf decode writes it: the word first, the label
 last; in classification the words, a tab and the label. N-best output (a line "# p1 p2 ..." before
 each sentence) is read too: its best labeling is scored. A column of probabilities after the
-label (marginals=True) is left out. Labels that mark no spans are scored by accuracy."""
+label (marginals=True) is left out. Labels that mark no spans are scored by accuracy.
+
+Of a single file the last column is scored against the one before it, as conlleval does; columns=
+may name the word's column and, as label, that of gold, as in word,-,label,-. The file - is standard
+input."""
 
 
 def evaluate(arguments: list[str]) -> int:
-    """Score a labelled file against another, sentence by sentence."""
+    """Score a labelled file against another, or the last column of one against the one before."""
     parser = argparse.ArgumentParser(
         prog="ncrf evaluate", description=evaluate.__doc__, epilog=_FILES
     )
     parser.add_argument("gold", metavar="GOLD", help="the file with the right labels")
-    parser.add_argument("predicted", metavar="PREDICTED", help="the file to be scored")
+    parser.add_argument(
+        "predicted", metavar="PREDICTED", nargs="?", help="the file to be scored, if it is another"
+    )
     parser.add_argument(
         "--policy",
         default="conlleval",
@@ -38,12 +44,17 @@ def evaluate(arguments: list[str]) -> int:
     )
     add_key_options(parser, KEYS)
     options = parsed(parser, arguments)
+    if options.predicted is None and options.oracle:
+        parser.error("--oracle needs a second file, of n-best output")
     from ncrf.config import load_config
     from ncrf.evaluate import report_lines
-    from ncrf.evaluate.files import score_files
+    from ncrf.evaluate.files import score_columns, score_files
 
     keys = {**given_keys(options, KEYS), "score_policy": options.policy}
     config = load_config({}, keys, check_files=False)
-    score = score_files(config, options.gold, options.predicted, oracle=options.oracle)
+    if options.predicted is None:
+        score = score_columns(config, options.gold)
+    else:
+        score = score_files(config, options.gold, options.predicted, oracle=options.oracle)
     print("\n".join(report_lines(score)))
     return 0

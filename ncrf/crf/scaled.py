@@ -169,13 +169,14 @@ def vectors(chain: Chain) -> LogVectors:
     else:
         pairs[1:] = run.pair_peaks.to(wide).flatten()[chain.pair_places(run.steps)]
     offset = run.edge_peaks.to(wide).unsqueeze(1) + (peaks + pairs + rescaled).cumsum(0)
+    of_last = offset[chain.last, 0, chain.row] + run.edge_peaks[1]
     alpha = run.after[:, 0].to(wide).log() + offset[:, 0].unsqueeze(-1)
     offset = offset - peaks - rescaled
     beta = run.before[:, 1].to(wide).log() + offset[:, 1].unsqueeze(-1)
     beta = beta.gather(0, run.steps.unsqueeze(-1).expand_as(beta))
     alpha, beta = alpha.transpose(0, 1), beta.transpose(0, 1)
     ends = _ends(chain, run)
-    log_z = _log_z(chain, run, ends)
+    log_z = (ends.to(wide).log() + of_last).masked_fill_(chain.lengths == 0, 0)
     rows = _doubtful(chain, run, ends.unsqueeze(0))
     if rows is not None:
         again = log_vectors(chain.select(rows))

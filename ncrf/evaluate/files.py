@@ -12,7 +12,7 @@ from ncrf.data.sentence import Sentence
 from ncrf.errors import InputError
 from ncrf.evaluate.oracle import best_labeling
 from ncrf.evaluate.pairing import labels_of, paired_sentences
-from ncrf.evaluate.predicted_files import read_predicted
+from ncrf.evaluate.predicted_files import read_both, read_predicted
 from ncrf.evaluate.spans import Score, score_accuracy, score_spans
 
 
@@ -30,7 +30,32 @@ def score_files(config: Config, gold: str, predicted: str, *, oracle: bool = Fal
 
     See `read_pair`; the config's ``score_policy`` counts.
     """
-    pair = read_pair(config, gold, predicted, oracle=oracle)
+    return _score(config, read_pair(config, gold, predicted, oracle=oracle))
+
+
+def score_columns(config: Config, path: str) -> Score:
+    """Score the last column of a file against the one before it, as conlleval does.
+
+    The first column is the word, unless ``columns=`` names another and, as ``label``, that of gold.
+    Raises InputError for a file of fewer than three columns, or one that is not in columns.
+    """
+    if config.corpus.sentence_classification or config.corpus.file_format != "columns":
+        raise InputError(
+            "only a file in columns can hold both gold and predicted labels",
+            file=path,
+            remedy="a file of predictions beside that of gold labels",
+        )
+    gold = _GoldLabels(config)
+    predicted: list[Sequence[str]] = []
+    wanted: list[Sequence[str]] = []
+    for sentence in gold.watch(read_both(config, path)):
+        if sentence.words and not sentence.boundary:
+            wanted.append(labels_of(sentence))
+            predicted.append(_last_cells(sentence))
+    return _score(config, LabelledPair(wanted, predicted, gold.scheme()))
+
+
+def _score(config: Config, pair: LabelledPair) -> Score:
     if pair.scheme == PLAIN:
         return score_accuracy(pair.gold, pair.predicted)
     return score_spans(
@@ -92,6 +117,19 @@ class _GoldLabels:
         if self._keys.sentence_classification:
             return PLAIN
         return self._detector.scheme() if self._detects else scheme_name(self._keys.input_scheme)
+
+
+def _last_cells(sentence: Sentence) -> list[str]:
+    """The last cell of each row; InputError for an empty one."""
+    cells = [row[-1] for row in sentence.rows or ()]
+    if "" in cells:
+        raise InputError(
+            "a cell of the last column is empty",
+            file=sentence.file,
+            line=sentence.line_of(cells.index("")),
+            remedy="the label that was predicted",
+        )
+    return cells
 
 
 def _labelings(sentence: Sentence) -> list[Sequence[str]]:

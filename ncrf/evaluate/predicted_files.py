@@ -35,6 +35,32 @@ def read_predicted(config: Config, path: str, gold_labels: Collection[str] = ())
     return CorpusReader(path, lambda: PredictedParser(config, gold_labels))
 
 
+def read_both(config: Config, path: str) -> CorpusReader:
+    """A reader of a file that has gold labels and, in the last column, predicted ones.
+
+    The labels of a sentence are the gold ones: of the column that ``columns=`` says, else of the
+    one before the last. Its ``rows`` hold all cells.
+    """
+    keys = config.corpus
+
+    def settle(cells: Sequence[str], separator: str) -> Layout:
+        names = keys.columns or (WORD, *[SKIPPED] * (len(cells) - 3), LABEL, SKIPPED)
+        if len(cells) < 3 or names[-1] != SKIPPED or LABEL not in names:
+            raise InputError(
+                f"{len(cells)} columns found, columns={','.join(names)}"
+                if keys.columns
+                else f"{len(cells)} columns found, expected at least 3",
+                remedy="word, gold label and, last, the predicted one; or a file of predictions "
+                "beside that of gold labels",
+            )
+        return Layout(ColumnFormat(names, separator), names.index(WORD), names.index(LABEL), ())
+
+    separator = SEPARATORS[keys.column_separator]
+    return CorpusReader(
+        path, lambda: ColumnParser(settle, separator, keys.comment_prefix, keep_rows=True)
+    )
+
+
 class PredictedParser:
     """Parses a file as its first line is: the parser that fits does the work."""
 

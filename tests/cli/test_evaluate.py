@@ -1,5 +1,7 @@
 """``ncrf evaluate``: its options, and files that decoding wrote."""
 
+import io
+
 import pytest
 
 from ncrf.cli import main
@@ -17,7 +19,7 @@ def files(tmp_path):
 class TestColumnsThatBeginWithAHyphen:
     def test_evaluate(self, files, capsys):
         keys = ["--label_delimiter", "_", "--columns", "-,word,label"]
-        for command in ([*keys, *files], [*files, *keys]):
+        for command in ([*keys, *files], [*files, *keys], [files[0], *keys, files[1]]):
             assert main(["evaluate", *command]) == 0
             assert "FB1: 100.00" in capsys.readouterr().out
         assert main(["evaluate", *files, *keys[:2], "--columns=-,word,label"]) == 0
@@ -49,6 +51,21 @@ def test_conllu_and_classification(tmp_path, capsys):
     path.write_text("so so ||| neutral\nfine ||| good\n")
     assert main(["evaluate", str(path), str(path), "--sentence_classification", "true"]) == 0
     assert capsys.readouterr().out.startswith("processed 2 sentences; correct: 2.\n")
+
+
+def test_a_single_file(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "both"
+    path.write_text("Anna B_PER B_PER\nleft O B_PER\n")
+    keys = ["--label_delimiter", "_"]
+    for command in ([str(path), *keys], [*keys, str(path)]):
+        assert main(["evaluate", *command]) == 0
+        assert "precision:  50.00%; recall: 100.00%" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert main(["evaluate", "-", *keys]) == 0
+    assert "precision:  50.00%; recall: 100.00%" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(path), "--oracle"])
+    assert "--oracle needs a second file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

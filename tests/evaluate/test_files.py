@@ -1,12 +1,13 @@
 """Scoring files: how gold and predicted ones are laid out."""
 
 import io
+import re
 
 import pytest
 
 from ncrf.config import load_config
 from ncrf.errors import InputError
-from ncrf.evaluate.files import score_files
+from ncrf.evaluate.files import score_columns, score_files
 
 GOLD = "Anna B-PER\nLind I-PER\nleft O\n\nOslo B-LOC\n\n"
 # One of the two persons' words, the place right: one of two phrases found.
@@ -272,3 +273,57 @@ class TestOracle:
     def test_it_needs_nbest_output(self, score):
         with pytest.raises(InputError, match=r"predicted:1: not n-best output.*nbest=10"):
             score(GOLD, rows("{word} {label}"), oracle=True)
+
+
+class TestOneFile:
+    """Gold and predicted labels side by side, as conlleval reads them."""
+
+    @pytest.fixture
+    def score(self, tmp_path):
+        def run(text, **keys):
+            path = tmp_path / "both"
+            path.write_text(text, encoding="utf-8")
+            return score_columns(load_config(keys, check_files=False), str(path))
+
+        return run
+
+    @pytest.mark.parametrize(
+        ("template", "keys"),
+        [
+            ("{word} {gold} {found}", {}),
+            ("{word}\t{gold}\t{found}", {}),
+            ("{word} NN I-NP {gold} {found}", {}),
+            ("{gold} x {word} y {found}", {"columns": "label,-,word,-,-"}),
+            ("# said\n{word} {gold} {found}", {"comment_prefix": "# "}),
+        ],
+    )
+    def test_the_last_column_against_the_one_before(self, template, keys, score):
+        gold = [line.split() for line in GOLD.splitlines() if line]
+        lines = [
+            template.format(word=word, gold=label, found=found)
+            for (word, label), found in zip(gold, FOUND, strict=True)
+        ]
+        text = "\n".join([*lines[:3], "", *lines[3:], ""])
+        assert counts(score(text, **keys)) == RIGHT
+
+    def test_plain_labels_by_accuracy(self, score):
+        found = score("the DT DT\ncat NN VB\n\nruns VB VB\n")
+        assert (found.tokens, found.correct_tokens) == (3, 2)
+
+    def test_document_boundaries_count_for_nothing(self, score):
+        assert score("-DOCSTART- O O\n\nBo B-PER B-PER\n").tokens == 1
+
+    @pytest.mark.parametrize(
+        ("text", "keys", "message"),
+        [
+            ("Bo B-PER\n", {}, "2 columns found, expected at least 3"),
+            ("Bo x B-PER B-PER\n", {"columns": "word,-,-,label"}, "columns=word,-,-,label"),
+            ("Bo B-PER B-PER\nis O\n", {}, "both:2: "),
+            ("Bo\tB-PER\t\n", {}, "both:1: "),
+            ("so ||| good\n", {"sentence_classification": True}, "only a file in columns"),
+            ("# x\n", {"file_format": "conllu"}, "only a file in columns"),
+        ],
+    )
+    def test_mistakes(self, text, keys, message, score):
+        with pytest.raises(InputError, match=re.escape(message)):
+            score(text, **keys)
