@@ -12,6 +12,7 @@ from torch import Tensor
 from ncrf.crf.chain import align_labels, prepare
 from ncrf.crf.likelihood import chain_path_score, chain_vectors
 from ncrf.crf.log_space import LogVectors
+from ncrf.crf.scaled import log_partition
 from ncrf.crf.spans import SpanMasks, chain_span_probability
 from ncrf.crf.viterbi import NBest, Viterbi, chain_nbest, chain_viterbi
 
@@ -66,12 +67,16 @@ class Posterior:
             score = chain_path_score(self._chain, align_labels(self._chain, labels))
             return (score - self._vectors.log_z).to(self._chain.result_dtype)
 
-    def nbest(self, n: int) -> NBest:
-        """The n best labelings of each row; see viterbi.nbest."""
+    def nbest(self, n: int, *, alone: bool = False) -> NBest:
+        """The n best labelings of each row; see viterbi.nbest.
+
+        ``alone``: only labelings are asked for, so that the forward pass is enough.
+        """
         if n < 1:
             raise ValueError(f"n is {n}, expected 1 or more")
         with torch.no_grad():
-            return chain_nbest(self._chain, n, self._vectors.log_z)
+            log_z = log_partition(self._chain) if alone else self._vectors.log_z
+            return chain_nbest(self._chain, n, log_z)
 
     def span_probability(
         self, *, rows: Any, starts: Any, ends: Any, types: Any, masks: SpanMasks

@@ -263,7 +263,7 @@ class Predictor:
     ) -> list[Prediction]:
         inference = self.labeler.inference
         with_spans = wanted.spans and self.vocabulary.scheme.target != PLAIN
-        posterior = inference.posterior(scores)  # which computes nothing until it is asked
+        posterior = inference.posterior(scores)
         known: Mapping[Candidate, float] = {}
         counts = [1] * len(sentences)
         probabilities = [[float("nan")]] * len(sentences)
@@ -273,9 +273,8 @@ class Predictor:
             if wanted.probability:
                 probabilities = posterior.log_prob(best).double().exp().unsqueeze(1).tolist()
         elif wanted.nbest or wanted.probability:
-            n = max(1, wanted.nbest or 1)
-            asked_more = with_spans or wanted.marginals
-            decoded = posterior.nbest(n) if asked_more else inference.decode(scores, n)
+            alone = not (with_spans or wanted.marginals)
+            decoded = posterior.nbest(max(1, wanted.nbest or 1), alone=alone)
             paths = decoded.labels
             probabilities = decoded.log_probabilities.double().exp().tolist()
             counts = decoded.counts.tolist()
@@ -290,8 +289,8 @@ class Predictor:
             written = [best[:count] for best, count in zip(written, counts, strict=True)]
         marginals: list[list[float]] | None = None
         if wanted.marginals:
-            alone = posterior.marginals()
-            marginals = self._printed_marginals(scores, alone, paths[:, 0], written)
+            of_labels = posterior.marginals()
+            marginals = self._printed_marginals(scores, of_labels, paths[:, 0], written)
         predictions = []
         for b, sentence in enumerate(sentences):
             labelings = list(map(Labeling, written[b], probabilities[b]))

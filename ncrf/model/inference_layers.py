@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncrf.crf import LinearChainCRF, NBest, Posterior, SpanMasks
+from ncrf.crf import LinearChainCRF, Posterior, SpanMasks
 from ncrf.data.label_tables import LegalTransitions, TypeMasks
 from ncrf.model.registry import Registry
 
@@ -114,11 +114,6 @@ class ChainInference(nn.Module):
         """The best labeling of every sentence, ``[B,L]``, without its probability."""
         labels: Tensor = self.crf.decode(scores.emissions, scores.mask, **self._limits(scores))
         return labels
-
-    def decode(self, scores: Scores, nbest: int) -> NBest:
-        """The ``nbest`` best labelings of every sentence with their probabilities."""
-        found: NBest = self.crf.nbest(scores.emissions, scores.mask, nbest, **self._limits(scores))
-        return found
 
     def posterior(self, scores: Scores) -> Posterior:
         """What a batch is asked more than one thing of; ``span_probabilities`` needs it."""

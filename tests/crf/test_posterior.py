@@ -37,8 +37,9 @@ def test_the_numbers_are_those_of_the_separate_functions(n):
     }
     posterior = Posterior(emissions, *scores, mask)
     expected = nbest(emissions, *scores, mask, n=n)
-    for ours, theirs in zip(posterior.nbest(n), expected, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    for alone in (True, False):
+        for ours, theirs in zip(posterior.nbest(n, alone=alone), expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
     found = posterior.span_probability(**spans, masks=masks)
     separate = span_probability(emissions, *scores, mask, **spans, masks=masks)
     assert not found.requires_grad
