@@ -207,10 +207,18 @@ class Inference:
     decoder: str = key(
         "viterbi",
         "Which labeling is chosen, unless nbest asks for the most probable ones: viterbi, the most "
-        "probable; mbr (minimum Bayes risk), that of all entities with a probability above 1/2 or, "
-        "where labels mark no spans, of the most probable label of each word.",
+        "probable; mbr (minimum Bayes risk), that of all entities with a probability above "
+        "mbr_threshold or, where labels mark no spans, of the most probable label of each word.",
         choices=("viterbi", "mbr"),
         used_when=_TAGGING,
+    )
+    mbr_threshold: float = key(
+        0.5,
+        "Entities with a probability above this are written: a lower one finds more of them, a "
+        "higher one is right more often. Of entities that overlap those are written whose "
+        "probabilities are most above it in sum.",
+        interval="(0, 1)",
+        used_when={**_TAGGING, "decoder": ("mbr",)},
     )
     document_memory: bool = key(
         False,

@@ -14,6 +14,7 @@ from ncrf.data.schemes import PLAIN
 from ncrf.data.vocabulary import convert_labels
 from ncrf.decode.predict import Predictor
 from ncrf.decode.prediction import Wanted
+from ncrf.decode.thresholds import scores_by_threshold
 from ncrf.errors import InputError
 from ncrf.evaluate.analysis import TOP, Analysis, analyze
 from ncrf.evaluate.markdown import code
@@ -54,6 +55,7 @@ def analyze_file(
         known_labels=vocabulary.labels.strings,
         top=top,
     )
+    analysis = replace(analysis, thresholds=scores_by_threshold(predictor, given))
     if analysis.unknown_labels:
         labels = ", ".join(f"{label} ({n:,})" for label, n in analysis.unknown_labels.items())
         logger.warning("%s: labels that the model does not have: %s", path, labels)

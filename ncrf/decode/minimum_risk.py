@@ -5,10 +5,15 @@ that is predicted and not there is an error, and so is each that is there and no
 expectation of their number is lowest if exactly those are predicted that are more likely there than
 not. Two such entities cannot overlap, for no labeling has both. Where labels mark no spans, each
 label is an entity of its own, and the most likely one at each word is taken.
+
+With a threshold t of the probability in place of one half, a missed entity counts 1 - t and a wrong
+one t. Under one half entities can overlap; then those are predicted, no two overlapping, whose
+probabilities exceed t by most in sum, which have the lowest risk of all such sets.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -22,8 +27,6 @@ from ncrf.data.label_tables import SpanTables, legal_transitions, span_masks
 from ncrf.data.vocabulary import LabelScheme
 from ncrf.model.inference_layers import ChainInference
 
-_LIKELY = 0.5
-
 Bools = NDArray[np.bool_]
 Candidate = tuple[int, int, int, str]  # row, first word, word after the last, type
 
@@ -32,10 +35,15 @@ class MinimumRisk:
     """Finds these labelings for one model, whose scheme must be kept to (``constraints``)."""
 
     def __init__(
-        self, inference: ChainInference, labels: Sequence[str], scheme: LabelScheme
+        self,
+        inference: ChainInference,
+        labels: Sequence[str],
+        scheme: LabelScheme,
+        threshold: float = 0.5,
     ) -> None:
         """``labels`` are those of the ids 0 to Y-1, in the target of ``scheme``."""
         self._inference = inference
+        self._threshold = threshold
         self._masks = span_masks(labels, scheme.target, scheme.delimiter)
         if not len(self._masks):
             return
@@ -76,7 +84,7 @@ class MinimumRisk:
                 "decoder=mbr does not go together with forced_labels=True",
                 "decoder=viterbi",
             )
-        return cls(inference, labels, scheme)
+        return cls(inference, labels, scheme, config.inference.mbr_threshold)
 
     def labelings(
         self, posterior: Posterior, mask: Tensor
@@ -88,19 +96,23 @@ class MinimumRisk:
         marginals = posterior.marginals()
         if not len(self._masks):
             return marginals.argmax(2), {}
-        candidates = list(self._candidates(marginals, mask.sum(1).tolist()))
+        likely = self.above(posterior, mask)
+        if self._threshold < 0.5:
+            likely = without_overlap(likely, self._threshold)
+        return posterior.viterbi(self._allowed(marginals, likely)).labels, likely
+
+    def above(self, posterior: Posterior, mask: Tensor) -> dict[Candidate, float]:
+        """All spans with a probability above the threshold, with it; they may overlap."""
+        candidates = list(self._candidates(posterior.marginals(), mask.sum(1).tolist()))
         found = self._inference.span_probabilities(posterior, candidates, self._masks)
         pairs = zip(candidates, found, strict=True)
-        likely = {
-            candidate: probability for candidate, probability in pairs if probability > _LIKELY
-        }
-        return posterior.viterbi(self._allowed(marginals, likely)).labels, likely
+        return {span: probability for span, probability in pairs if probability > self._threshold}
 
     def _candidates(self, marginals: Tensor, lengths: list[int]) -> Iterator[Candidate]:
         """All spans that can be that likely: as much must be said for each of their labels."""
         masses = marginals.double().cpu().numpy()
         begin, inside, end = (
-            masses @ table.astype(np.float64) > _LIKELY
+            masses @ table.astype(np.float64) > self._threshold
             for table in (self._begin, self._inside, self._end)
         )
         for row, first, kind in np.argwhere(begin).tolist():
@@ -124,6 +136,32 @@ class MinimumRisk:
             allowed[row, first + 1 : after] = self._inside[:, kind]
             allowed[row, after - 1] &= self._end[:, kind]
         return torch.from_numpy(allowed).to(marginals.device)
+
+
+def without_overlap(spans: Mapping[Candidate, float], threshold: float) -> dict[Candidate, float]:
+    """Those, no two overlapping, whose probabilities exceed a threshold by most in sum."""
+    of_rows: dict[int, list[Candidate]] = {}
+    for span in spans:
+        of_rows.setdefault(span[0], []).append(span)
+    kept: dict[Candidate, float] = {}
+    for row in of_rows.values():
+        row.sort(key=lambda span: span[2])
+        ends = [span[2] for span in row]
+        # Of the first so many spans: the largest sum, and that with the last of them among those.
+        best, earlier = [0.0], []
+        for span in row:
+            earlier.append(bisect_right(ends, span[1]))
+            with_it = best[earlier[-1]] + spans[span] - threshold
+            best.append(max(best[-1], with_it))
+        place = len(row)
+        while place:
+            if best[place] > best[place - 1]:
+                span = row[place - 1]
+                kept[span] = spans[span]
+                place = earlier[place - 1]
+            else:
+                place -= 1
+    return kept
 
 
 def _legal(labels: Sequence[str], scheme: LabelScheme) -> Bools:

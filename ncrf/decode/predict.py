@@ -200,6 +200,27 @@ class Predictor:
                     found[real[i]] = row[:length]
         return found
 
+    def entities_above(
+        self, sentences: Sequence[Sentence], threshold: float
+    ) -> dict[Candidate, float]:
+        """All entities with a probability above a threshold, with it; they may overlap.
+
+        Each is the number of its sentence, its first word, the word after its last, and its type.
+        """
+        vocabulary, inference = self.vocabulary, self.labeler.inference
+        labels = vocabulary.labels.strings
+        finder = MinimumRisk(inference, labels, vocabulary.scheme, threshold)
+        lookup, known = self._lookup()
+        real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
+        window, _ = self._encoder.encode(sentences, known)
+        found: dict[Candidate, float] = {}
+        with torch.inference_mode():
+            for batch, scores in self._scored(lookup, window):
+                above = finder.above(inference.posterior(scores), scores.mask)
+                for (row, start, end, label), probability in above.items():
+                    found[real[batch.index[row]], start, end, label] = probability
+        return found
+
     def _lookup(self) -> tuple[Lookup, KnownWords]:
         """The tables of the network as it is now; made anew when its weights have changed."""
         versions = [weights._version for weights in self._weights]

@@ -83,6 +83,7 @@ class Analysis:
     class, predicted ones by theirs; a right one has the same on both sides. With labels,
     ``classes`` counts words: precision and recall are both the accuracy. ``classes`` is empty
     where nothing is known of words, calibration None where there are no probabilities.
+    ``thresholds`` are the scores of all entities above each probability, where a model told them.
     """
 
     task: str
@@ -95,6 +96,7 @@ class Analysis:
     class_source: str = ""
     entity_calibration: Reliability | None = None
     label_calibration: Reliability | None = None
+    thresholds: dict[str, TypeScore] = field(default_factory=dict)
     frequent: list[FrequentError] = field(default_factory=list)
     distinct_errors: int = 0
     unknown_labels: dict[str, int] = field(default_factory=dict)

@@ -33,6 +33,7 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
             "entities": _reliability(analysis.entity_calibration),
             "labels": _reliability(analysis.label_calibration),
         },
+        "by_threshold": _scores(analysis.thresholds),
         "distinct_errors": analysis.distinct_errors,
         "frequent_errors": list(map(_frequent, analysis.frequent)),
     }

@@ -44,7 +44,7 @@ def report_markdown(analysis: Analysis, model: str | None = None) -> str:
     if analysis.errors is not None:
         sections += [_kinds(analysis.errors), _by_length(analysis)]
     sections += [_confusion(analysis), _by_class(analysis)]
-    sections += [_calibration(analysis), _frequent(analysis)]
+    sections += [_calibration(analysis), _by_threshold(analysis), _frequent(analysis)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
@@ -206,6 +206,19 @@ def _calibration(analysis: Analysis) -> list[str]:
         "the share that is right. A calibrated model has the two alike.",
     ]
     return ["## Calibration", "", *about, *lines]
+
+
+def _by_threshold(analysis: Analysis) -> list[str]:
+    if not analysis.thresholds:
+        return []
+    rows = [_scored(*row) for row in analysis.thresholds.items()]
+    return [
+        "## By threshold",
+        "",
+        "With `decoder=mbr`, which predicts entities whose probability is above `mbr_threshold`:",
+        "",
+        *table(("mbr_threshold", *_SCORE_HEADER), rows),
+    ]
 
 
 def _frequent(analysis: Analysis) -> list[str]:

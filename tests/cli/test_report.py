@@ -59,6 +59,22 @@ def test_probabilities_are_those_of_predictions(tagger):
     assert analysis.label_calibration.mean == pytest.approx(sum(labels) / len(labels))
 
 
+def test_thresholds_are_those_of_the_decoder(trained, capsys):
+    status, out, _ = run(trained, TEST, "--json", capsys=capsys)
+    table = json.loads(out)["by_threshold"]
+    assert status == 0 and list(table) == [f"0.{tenth}" for tenth in range(1, 10)]
+    for threshold in ("0.1", "0.3", "0.5", "0.8"):
+        score = Tagger.load(trained, decoder="mbr", mbr_threshold=threshold).evaluate(TEST)
+        row = table[threshold]
+        assert (row["gold"], row["predicted"]) == (score.gold, score.predicted)
+        assert (row["correct"], row["f1"]) == (score.correct, pytest.approx(score.f1))
+    assert table["0.1"]["predicted"] > table["0.5"]["predicted"] > table["0.9"]["predicted"]
+    text = run(trained, TEST, capsys=capsys)[1]
+    assert f"\n| 0.3 | {table['0.3']['gold']} | {table['0.3']['predicted']} | " in text
+    text = run(trained, TEST, "--constraints", "none", capsys=capsys)[1]
+    assert "## Calibration" in text and "By threshold" not in text
+
+
 def test_a_page_of_markdown(trained, tagger, tmp_path, capsys):
     out = tmp_path / "new" / "report.md"
     assert run(trained, TEST, "--out", out, "--top", 3, capsys=capsys)[:2] == (0, "")
@@ -150,6 +166,7 @@ class TestOtherTasks:
         assert status == 0 and f"{100 * score.accuracy:.2f} %" in out
         assert "## Confusion of labels" in out and "| class | words | right | accuracy |" in out
         assert "Predicted labels" in out and "Predicted entities" not in out
+        assert "By threshold" not in out
 
     def test_classification(self, tmp_path, capsys):
         keys = {
@@ -164,7 +181,15 @@ class TestOtherTasks:
         assert status == 0 and value["task"] == "sentences"
         assert value["score"]["accuracy"] == score.accuracy
         assert value["calibration"]["labels"]["count"] == score.sentences
-        assert value["by_vocabulary"]["classes"] == {}
+        assert value["by_vocabulary"]["classes"] == {} == value["by_threshold"]
+
+    def test_words_of_a_segmentation_have_no_threshold(self, tmp_path, capsys):
+        file = tmp_path / "words"
+        file.write_text("a B\nb E\nc S\n\nd S\n", encoding="utf-8")
+        keys = {"train_dir": file, "dev_dir": None, "iteration": 1, "use_char": False}
+        Tagger.train(small_keys(tmp_path / "model", **keys))
+        out = run(tmp_path / "model", file, capsys=capsys)[1]
+        assert "Predicted entities" in out and "By threshold" not in out
 
     def test_features_and_an_accuracy_for_entities(self, tmp_path):
         """seg=False asks for accuracy, also of labels that mark entities."""

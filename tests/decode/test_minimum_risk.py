@@ -114,6 +114,46 @@ def test_expected_errors_are_fewest(seed):
         assert errors(tuple(found[row, : LENGTHS[row]].tolist())) == pytest.approx(fewest)
 
 
+@pytest.mark.parametrize("threshold", [0.05, 0.2, 0.4, 0.7])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scheme", ["IOB2", "BIOES"])
+def test_a_threshold_weighs_wrong_entities_against_missing_ones(scheme, seed, threshold):
+    """No labeling has less expected risk: t for a wrong entity, 1 - t for a missing one."""
+    inference, scores, _ = chain(scheme, seed, 1.0)
+    risk = MinimumRisk(inference, LABELS[scheme], LabelScheme(scheme, scheme), threshold)
+    with torch.inference_mode():
+        found, known = risk.labelings(inference.posterior(scores), scores.mask)
+    for row in ROWS:
+        paths = distribution(inference, scores, row, scheme)
+        totals = Counter()
+        for path, probability in paths.items():
+            for span in spans_of(path, scheme):
+                totals[span] += probability
+
+        def expected(path, paths=paths):
+            mine = spans_of(path, scheme)
+            return sum(
+                q * (threshold * len(mine - other) + (1 - threshold) * len(other - mine))
+                for other, q in ((spans_of(path, scheme), q) for path, q in paths.items())
+            )
+
+        chosen = tuple(found[row, : LENGTHS[row]].tolist())
+        assert expected(chosen) == pytest.approx(min(map(expected, paths)))
+        said = {tuple(span): p for (of, *span), p in known.items() if of == row}
+        kept = spans_of(chosen, scheme)
+        assert said == pytest.approx({(s.start, s.end, s.label): totals[s] for s in kept})
+
+
+def test_a_lower_threshold_finds_entities_that_a_higher_one_does_not(trained):
+    sentences = [sentence.words for sentence in read_columns(SAMPLE / "dev.bioes")]
+    found = {}
+    for threshold in (0.1, 0.5, 0.9):
+        tagger = Tagger.load(trained, decoder="mbr", mbr_threshold=threshold)
+        found[threshold] = [span for p in tagger.predict(sentences) for span in p.spans]
+        assert all(span.probability > threshold for span in found[threshold])
+    assert len(found[0.1]) > len(found[0.5]) > len(found[0.9])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_plain_labels_are_the_likeliest_of_each_word(seed):
     inference, scores, risk = chain("plain", seed, 1.0)
@@ -173,6 +213,8 @@ def test_the_n_best_are_still_the_most_probable(trained):
     ("keys", "message"),
     [
         ({"constraints": "none"}, "constraints=none"),
+        ({"mbr_threshold": 0}, "mbr_threshold=0"),
+        ({"mbr_threshold": 1}, "mbr_threshold=1"),
         ({"forced_labels": True}, "forced_labels=True"),
     ],
 )
