@@ -30,7 +30,14 @@ from ncrf.train.feed import Feed, Step, ahead, usable_sentences
 from ncrf.train.gradients import gradient
 from ncrf.train.interrupt import Interrupt
 from ncrf.train.optimizers import LearningRate, Updates
-from ncrf.train.progress import Progress, header, history_row, watch_entities, watch_loss
+from ncrf.train.progress import (
+    GradientWatch,
+    Progress,
+    header,
+    history_row,
+    watch_entities,
+    watch_loss,
+)
 from ncrf.train.recollection import Recollection
 
 logger = logging.getLogger(__name__)
@@ -90,6 +97,7 @@ class Trainer:
         self._rate = LearningRate(config.training)
         self._saved = time.monotonic()
         self._unread: list[tuple[Tensor, Tensor, Step, int]] = []
+        self._gradients = GradientWatch()
         self.progress = Progress()
 
     @property
@@ -237,6 +245,17 @@ class Trainer:
                     what = f"the norm of the gradient is {norm}"
                 raise NcrfError(self._not_finite(step.rows, number, what))
             self.progress.loss += loss
+            if self._gradients.far_above(norm) and self.config.training.clip is None:
+                self._say_long_gradient(norm, step.rows, number)
+
+    def _say_long_gradient(self, norm: float, rows: IntArray, number: int) -> None:
+        usual, bound = self._gradients.usual, self._gradients.bound()
+        self.progress.say_once(
+            "long gradient",
+            f"epoch {self.progress.epoch + 1}, batch {number} (sentences at lines "
+            f"{self._lines(rows)}): a gradient of norm {norm:,.4g}, where {usual:,.4g} is usual. "
+            f"One such step can spoil a training: clip={bound:g} would bound it",
+        )
 
     def _row_failed(self, error: RowError, step: Step, index: IntArray, number: int) -> NcrfError:
         """Why the CRF has no answer for a row: numbers that are not finite, or its labels."""
@@ -248,11 +267,13 @@ class Trainer:
         return InputError(str(error), file=self.train_set.file, line=line)
 
     def _not_finite(self, rows: IntArray, number: int, what: str) -> str:
-        lines = ", ".join(str(line) for line in sorted(self.train_set.lines[rows].tolist()))
         return (
             f"{self.train_set.file}: {what} in epoch {self.progress.epoch + 1}, "
-            f"batch {number} (sentences at lines {lines}); {self._what_is_kept()}"
+            f"batch {number} (sentences at lines {self._lines(rows)}); {self._what_is_kept()}"
         )
+
+    def _lines(self, rows: IntArray) -> str:
+        return ", ".join(str(line) for line in sorted(self.train_set.lines[rows].tolist()))
 
     def _what_is_kept(self) -> str:
         kept = "the best model so far is kept" if self.progress.best_epoch else "no model is kept"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ _WIDTHS = (5, 10, 9, 7, 7, 7, 7, 7, 7, 0)
 _EMPTY_EPOCHS = 3  # without a predicted entity, before it is said
 _ABOVE_GUESSING = 1.5  # times the loss of guessing, or ...
 _RISE = 3.0  # ... times the lowest loss so far: more is an explosion
+_BLOCK = 100  # steps of which the median norm of the gradient is usual
+_FAR = 20.0  # times the usual norm
 
 
 @dataclass
@@ -64,6 +67,31 @@ def watch_loss(progress: Progress, loss: float, guessing: float) -> None:
             "Steps are too large: try a lower learning_rate, clip=5, ave_batch_loss=True with a "
             "rate near 0.1, or optimizer=Adam with 0.001",
         )
+
+
+class GradientWatch:
+    """Tells a gradient that is far longer than usual: the step it makes can spoil a training.
+
+    What is usual is the median norm of a hundred steps, the largest such so far: towards the end,
+    when most gradients are short, those of the first epochs still do no harm.
+    """
+
+    def __init__(self) -> None:
+        self._recent: list[float] = []
+        self.usual = 0.0
+
+    def far_above(self, norm: float) -> bool:
+        """Whether a norm is far above what is usual; nothing is, in the first hundred steps."""
+        self._recent.append(norm)
+        far = 0 < _FAR * self.usual < norm
+        if len(self._recent) == _BLOCK:
+            self.usual = max(self.usual, statistics.median(self._recent))
+            self._recent.clear()
+        return far
+
+    def bound(self) -> float:
+        """A ``clip`` that leaves usual gradients alone: four times their norm, one digit of it."""
+        return float(f"{4 * self.usual:.0e}")
 
 
 def watch_entities(progress: Progress, score: Score) -> None:

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ncrf.evaluate.spans import Score
-from ncrf.train.progress import Progress, watch_entities, watch_loss
+from ncrf.train.progress import GradientWatch, Progress, watch_entities, watch_loss
 
 
 def score(predicted, gold=5, kind="spans"):
@@ -55,6 +55,18 @@ def test_a_loss_that_explodes(losses, said, caplog):
             progress.history.append({"loss": loss})
     assert len(warnings_of(caplog)) == said
     assert all("clip=5" in text and "epoch" in text for text in warnings_of(caplog))
+
+
+def test_a_gradient_far_longer_than_usual():
+    watch = GradientWatch()
+    assert not any(watch.far_above(norm) for norm in [1500.0, 50.0] * 10 + [50.0] * 80)
+    assert watch.usual == 50.0
+    assert not watch.far_above(1000.0)
+    assert watch.far_above(1001.0)
+    assert watch.bound() == 200.0
+    # Towards the end gradients are short; what was usual before still does no harm.
+    assert not any(watch.far_above(norm) for norm in [5.0] * 98 + [900.0])
+    assert watch.usual == 50.0 and watch.far_above(1001.0)
 
 
 def test_what_was_said_before_a_resume_is_not_said_again(caplog):

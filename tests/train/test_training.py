@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import signal
 
 import pytest
@@ -456,6 +457,34 @@ def test_an_exploding_loss_says_what_to_try_once(tmp_path, caplog):
         Tagger.train(small_keys(tmp_path / "model", iteration=3, learning_rate=1.0))
     assert caplog.text.count("the loss explodes") == 1
     assert "clip=5" in caplog.text
+
+
+@pytest.mark.parametrize("clip", [None, 1e6])
+def test_a_gradient_far_longer_than_usual_is_said_once(clip, tmp_path, monkeypatch, caplog):
+    class Longer(torch.autograd.Function):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, values):
+            return values.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            Longer.calls += 1
+            return grad * (1000.0 if Longer.calls in (8, 9) else 1.0)
+
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(
+        torch.nn.Linear, "forward", lambda layer, states: Longer.apply(forward(layer, states))
+    )
+    monkeypatch.setattr("ncrf.train.progress._BLOCK", 5)
+    with caplog.at_level(logging.WARNING, "ncrf"):
+        Tagger.train(small_keys(tmp_path / "model", iteration=1, clip=clip, learning_rate=1e-6))
+    assert Longer.calls > 9
+    said = re.findall(
+        r"epoch 1, batch 8 \(sentences at lines .*\): a gradient .*clip=", caplog.text
+    )
+    assert len(said) == (clip is None) == caplog.text.count("a gradient of norm")
 
 
 def test_a_gradient_that_is_not_finite_stops_with_the_place(tmp_path, monkeypatch):
