@@ -96,14 +96,19 @@ class MinimumRisk:
         marginals = posterior.marginals()
         if not len(self._masks):
             return marginals.argmax(2), {}
-        likely = self.above(posterior, mask)
+        likely = self._above(posterior, marginals, mask)
         if self._threshold < 0.5:
             likely = without_overlap(likely, self._threshold)
         return posterior.viterbi(self._allowed(marginals, likely)).labels, likely
 
     def above(self, posterior: Posterior, mask: Tensor) -> dict[Candidate, float]:
         """All spans with a probability above the threshold, with it; they may overlap."""
-        candidates = list(self._candidates(posterior.marginals(), mask.sum(1).tolist()))
+        return self._above(posterior, posterior.marginals(), mask)
+
+    def _above(
+        self, posterior: Posterior, marginals: Tensor, mask: Tensor
+    ) -> dict[Candidate, float]:
+        candidates = list(self._candidates(marginals, mask.sum(1).tolist()))
         found = self._inference.span_probabilities(posterior, candidates, self._masks)
         pairs = zip(candidates, found, strict=True)
         return {span: probability for span, probability in pairs if probability > self._threshold}

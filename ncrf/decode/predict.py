@@ -211,14 +211,17 @@ class Predictor:
         labels = vocabulary.labels.strings
         finder = MinimumRisk(inference, labels, vocabulary.scheme, threshold)
         lookup, known = self._lookup()
-        real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
-        window, _ = self._encoder.encode(sentences, known)
         found: dict[Candidate, float] = {}
-        with torch.inference_mode():
-            for batch, scores in self._scored(lookup, window):
-                above = finder.above(inference.posterior(scores), scores.mask)
-                for (row, start, end, label), probability in above.items():
-                    found[real[batch.index[row]], start, end, label] = probability
+        first = 0  # of the window
+        for part in self.windows(sentences, Wanted()):
+            real = [i for i, sentence in enumerate(part, first) if not sentence.boundary]
+            window, _ = self._encoder.encode(part, known)
+            with torch.inference_mode():
+                for batch, scores in self._scored(lookup, window):
+                    above = finder.above(inference.posterior(scores), scores.mask)
+                    for (row, start, end, label), probability in above.items():
+                        found[real[batch.index[row]], start, end, label] = probability
+            first += len(part)
         return found
 
     def _lookup(self) -> tuple[Lookup, KnownWords]:
