@@ -53,7 +53,10 @@ TRAINING: Groups = {
         **_NETWORK,
         "CRF": ("ncrf.model.inference_layers:ChainInference.loss",),
         "backward": ("torch:Tensor.backward", "torch.autograd:backward", "torch.autograd:grad"),
-        "optimizer": ("torch.optim:Optimizer.step", "torch.optim:Optimizer.zero_grad"),
+        "optimizer": (
+            "ncrf.train.optimizers:Updates.step",
+            "ncrf.train.optimizers:Updates.zero_grad",
+        ),
     },
 }
 DECODING: Groups = {
