@@ -28,7 +28,7 @@ from ncrf.decode.known_words import KnownWords
 from ncrf.errors import InputError
 from ncrf.model.labeler import reads_documents
 
-_WINDOW_TOKENS = 10_000
+_WINDOW_TOKENS = 20_000
 _WINDOW_SENTENCES = 5_000
 
 
