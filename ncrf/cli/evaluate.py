@@ -15,9 +15,9 @@ last; in classification the words, a tab and the label. N-best output (a line "#
 each sentence) is read too: its best labeling is scored. A column of probabilities after the
 label (marginals=True) is left out. Labels that mark no spans are scored by accuracy.
 
-Of a single file the last column is scored against the one before it, as conlleval does; columns=
-may name the word's column and, as label, that of gold, as in word,-,label,-. The file - is standard
-input."""
+Of a single file the last column is scored against the one before it, as conlleval does, a column of
+probabilities left out; columns= may name the word's column and, as label, that of gold, as in
+word,-,label,-. The file - is standard input."""
 
 
 def evaluate(arguments: list[str]) -> int:

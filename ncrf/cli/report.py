@@ -16,6 +16,8 @@ KEYS = (
     "file_format",
     "label_column",
     "constraints",
+    "decoder",
+    "mbr_threshold",
     "score_policy",
     "word_emb_dir",
     "vector_cache",

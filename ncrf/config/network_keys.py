@@ -216,7 +216,8 @@ class Inference:
         0.5,
         "Entities with a probability above this are written: a lower one finds more of them, a "
         "higher one is right more often. Of entities that overlap those are written whose "
-        "probabilities are most above it in sum.",
+        "probabilities are most above it in sum. Where every word is in an entity, the words that "
+        "are left are labelled as well as can be.",
         interval="(0, 1)",
         used_when={**_TAGGING, "decoder": ("mbr",)},
     )

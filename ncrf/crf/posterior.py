@@ -13,7 +13,7 @@ from ncrf.crf.chain import align_labels, prepare
 from ncrf.crf.likelihood import chain_path_score, chain_vectors
 from ncrf.crf.log_space import LogVectors
 from ncrf.crf.scaled import log_partition
-from ncrf.crf.spans import SpanMasks, chain_span_probability
+from ncrf.crf.spans import FoundSpans, SpanMasks, chain_span_probability, chain_spans_above
 from ncrf.crf.viterbi import NBest, Viterbi, chain_nbest, chain_viterbi
 
 
@@ -85,4 +85,24 @@ class Posterior:
         with torch.no_grad():
             return chain_span_probability(
                 self._chain, self._vectors, rows, starts, ends, types, masks
+            )
+
+    def spans_above(
+        self, threshold: float, *, rows: Any, starts: Any, types: Any, masks: SpanMasks
+    ) -> FoundSpans:
+        """All spans with a probability above a threshold that begin at K places.
+
+        Args:
+            threshold: from 0 to 1.
+            rows: [K] integers, the row of each place.
+            starts: [K] integers, the first word of the spans.
+            types: [K] integers, their type, as a place in the masks.
+            masks: what makes a span of each type.
+
+        Raises:
+            ValueError: as span_probability.
+        """
+        with torch.no_grad():
+            return chain_spans_above(
+                self._chain, self._vectors, threshold, rows, starts, types, masks
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -102,6 +103,105 @@ def chain_span_probability(
     return logs.exp().to(chain.result_dtype)
 
 
+class FoundSpans(NamedTuple):
+    """M spans: of the places that were asked about, which [M]; where they end; how probable [M].
+
+    ``ends`` are the words after their last ones.
+    """
+
+    places: Tensor
+    ends: Tensor
+    probabilities: Tensor
+
+
+def chain_spans_above(
+    chain: Chain,
+    vectors: LogVectors,
+    threshold: float,
+    rows: Any,
+    starts: Any,
+    types: Any,
+    masks: SpanMasks,
+) -> FoundSpans:
+    """All spans with a probability above a threshold that begin at given places.
+
+    From each place on it is followed how probable it is that the span has begun there and still
+    goes on, until that is not above the threshold.
+    """
+    device = chain.emissions.device
+    rows, starts, types = (torch.as_tensor(x, device=device).long() for x in (rows, starts, types))
+    table = _checked_masks(masks, chain)
+    _check_spans(chain, [rows, starts, starts + 1, types], len(table.begin))
+    refused = SpanMasks(*(~mask for mask in table))
+    size = max(1, _BLOCK // chain.emissions.shape[-1] ** 2)
+    found = []
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        walk = _Walk(chain, vectors, refused, rows[part], starts[part], types[part])
+        for places, ends, probabilities in walk.above(threshold):
+            found.append((places + first, ends, probabilities))
+    if not found:
+        return FoundSpans(rows[:0], rows[:0], torch.zeros(0, device=device))
+    places, ends, probabilities = (torch.cat(x) for x in zip(*found, strict=True))
+    return FoundSpans(places, ends, probabilities.to(chain.result_dtype))
+
+
+@dataclass
+class _Walk:
+    """Spans that begin at k places, followed word by word; ``refused`` as in _log_totals."""
+
+    chain: Chain
+    vectors: LogVectors
+    refused: SpanMasks
+    rows: Tensor
+    starts: Tensor
+    types: Tensor
+
+    def above(self, threshold: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Places, ends and probabilities of the spans above a threshold, by their lengths."""
+        last, log_z = self.chain.last[self.rows], self.vectors.log_z[self.rows]
+        state = self.begun()
+        places = torch.arange(len(self.rows), device=state.device)
+        here = self.starts
+        while len(places):
+            ended = (self.ended(state, here) - log_z[places]).exp()
+            found = (ended > threshold).nonzero().squeeze(1)
+            yield places[found], here[found] + 1, ended[found]
+            here = here + 1
+            onward = self.step(state, self.refused.inside, here)
+            after = self.vectors.beta[self.rows, here.minimum(last[places])]
+            mass = (log_sum_exp(onward + after, 1) - log_z[places]).exp()
+            kept = ((here <= last[places]) & (mass > threshold)).nonzero().squeeze(1)
+            state, here, places = onward[kept], here[kept], places[kept]
+            self.rows, self.types = self.rows[kept], self.types[kept]
+
+    def begun(self) -> Tensor:
+        """Log totals [k, Y] of the beginnings in which a span begins at each place."""
+        alpha = self.vectors.alpha
+        at_start = alpha[self.rows, 0].masked_fill(self.refused.begin_first[self.types], -torch.inf)
+        before = alpha[self.rows, (self.starts - 1).clamp_min(0)]
+        later = self.step(before, self.refused.begin, self.starts)
+        return torch.where((self.starts == 0).unsqueeze(1), at_start, later)
+
+    def ended(self, state: Tensor, here: Tensor) -> Tensor:
+        """Log totals [k] of the labelings whose span ends with the word ``here [k]``."""
+        chain, last = self.chain, self.chain.last[self.rows]
+        final = (state + chain.end).masked_fill(self.refused.end_last[self.types], -torch.inf)
+        after = self.vectors.beta[self.rows, (here + 1).minimum(last)]
+        earlier = self.step(state, self.refused.end, here + 1) + after
+        return log_sum_exp(torch.where((here == last).unsqueeze(1), final, earlier), 1)
+
+    def step(self, state: Tensor, refused: Tensor, positions: Tensor) -> Tensor:
+        """Log totals [k, Y] one position on, over the pairs that are left for each type."""
+        chain, rows = self.chain, self.rows
+        here = positions.minimum(chain.last[rows])
+        pairs = chain.transitions
+        if not chain.shared:
+            pairs = pairs[rows, (here - 1).clamp_min(0)]
+        scores = (state.unsqueeze(2) + pairs).masked_fill(refused[self.types], -torch.inf)
+        return log_sum_exp(scores, 1) + chain.emissions[rows, here]
+
+
 def _log_totals(
     chain: Chain,
     vectors: LogVectors,
@@ -115,27 +215,13 @@ def _log_totals(
 
     ``refused`` is True where a mask does not hold.
     """
-    last = chain.last[rows]
-
-    def step(state: Tensor, refused: Tensor, positions: Tensor) -> Tensor:
-        """Log totals [k, Y] one position on, over the pairs that are left for each type."""
-        here = positions.minimum(last)
-        pairs = chain.transitions
-        if not chain.shared:
-            pairs = pairs[rows, (here - 1).clamp_min(0)]
-        scores = (state.unsqueeze(2) + pairs).masked_fill(refused[types], -torch.inf)
-        return log_sum_exp(scores, 1) + chain.emissions[rows, here]
-
-    at_start = vectors.alpha[rows, 0].masked_fill(refused.begin_first[types], -torch.inf)
-    later = step(vectors.alpha[rows, (starts - 1).clamp_min(0)], refused.begin, starts)
-    state = torch.where((starts == 0).unsqueeze(1), at_start, later)
+    walk = _Walk(chain, vectors, refused, rows, starts, types)
+    state = walk.begun()
     lengths = ends - starts
     for k in range(1, int(lengths.max())):
-        onward = step(state, refused.inside, starts + k)
+        onward = walk.step(state, refused.inside, starts + k)
         state = torch.where((lengths > k).unsqueeze(1), onward, state)
-    at_end = (state + chain.end).masked_fill(refused.end_last[types], -torch.inf)
-    earlier = step(state, refused.end, ends) + vectors.beta[rows, ends.minimum(last)]
-    return log_sum_exp(torch.where((ends > last).unsqueeze(1), at_end, earlier), 1)
+    return walk.ended(state, ends - 1)
 
 
 def _checked_masks(masks: SpanMasks, chain: Chain) -> SpanMasks:

@@ -14,7 +14,7 @@ probabilities exceed t by most in sum, which have the lowest risk of all such se
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -86,46 +86,31 @@ class MinimumRisk:
             )
         return cls(inference, labels, scheme, config.inference.mbr_threshold)
 
-    def labelings(
-        self, posterior: Posterior, mask: Tensor
-    ) -> tuple[Tensor, Mapping[Candidate, float]]:
+    def labelings(self, posterior: Posterior) -> tuple[Tensor, Mapping[Candidate, float]]:
         """The labels of every sentence, ``[B,L]``, and the probabilities of their spans.
 
-        ``mask [B,L]`` is that of the words; what stands at padding has no meaning.
+        What stands at padding has no meaning.
         """
         marginals = posterior.marginals()
         if not len(self._masks):
             return marginals.argmax(2), {}
-        likely = self._above(posterior, marginals, mask)
+        likely = self._above(posterior, marginals)
         if self._threshold < 0.5:
             likely = without_overlap(likely, self._threshold)
         return posterior.viterbi(self._allowed(marginals, likely)).labels, likely
 
-    def above(self, posterior: Posterior, mask: Tensor) -> dict[Candidate, float]:
+    def above(self, posterior: Posterior) -> dict[Candidate, float]:
         """All spans with a probability above the threshold, with it; they may overlap."""
-        return self._above(posterior, posterior.marginals(), mask)
+        return self._above(posterior, posterior.marginals())
 
-    def _above(
-        self, posterior: Posterior, marginals: Tensor, mask: Tensor
-    ) -> dict[Candidate, float]:
-        candidates = list(self._candidates(marginals, mask.sum(1).tolist()))
-        found = self._inference.span_probabilities(posterior, candidates, self._masks)
-        pairs = zip(candidates, found, strict=True)
-        return {span: probability for span, probability in pairs if probability > self._threshold}
-
-    def _candidates(self, marginals: Tensor, lengths: list[int]) -> Iterator[Candidate]:
-        """All spans that can be that likely: as much must be said for each of their labels."""
-        masses = marginals.double().cpu().numpy()
-        begin, inside, end = (
-            masses @ table.astype(np.float64) > self._threshold
-            for table in (self._begin, self._inside, self._end)
-        )
-        for row, first, kind in np.argwhere(begin).tolist():
-            for last in range(first, lengths[row]):
-                if last > first and not inside[row, last, kind]:
-                    break
-                if end[row, last, kind]:
-                    yield row, first, last + 1, self._types[kind]
+    def _above(self, posterior: Posterior, marginals: Tensor) -> dict[Candidate, float]:
+        """Such spans begin where any of their type does with a probability above the threshold."""
+        masses = marginals.double().cpu().numpy() @ self._begin.astype(np.float64)
+        begun = [
+            (row, first, self._types[kind])
+            for row, first, kind in np.argwhere(masses > self._threshold).tolist()
+        ]
+        return self._inference.spans_above(posterior, self._threshold, begun, self._masks)
 
     def _allowed(self, marginals: Tensor, likely: Iterable[Candidate]) -> Tensor:
         """The labels ``[B,L,Y]`` that words may get so that there are these spans and no others.
@@ -135,8 +120,11 @@ class MinimumRisk:
         batch, longest, count = marginals.shape
         free = self._outside if self._outside.any() else np.ones(count, dtype=np.bool_)
         allowed: Bools = np.broadcast_to(free, (batch, longest, count)).copy()
-        for row, first, after, type_ in likely:
-            kind = self._types.index(type_)
+        spans = [(row, first, end, self._types.index(type_)) for row, first, end, type_ in likely]
+        for row, _, after, kind in spans:
+            if after < longest:  # where no label is outside, the next one must not go on
+                allowed[row, after] &= ~self._inside[:, kind]
+        for row, first, after, kind in spans:
             allowed[row, first] = self._begin[:, kind]
             allowed[row, first + 1 : after] = self._inside[:, kind]
             allowed[row, after - 1] &= self._end[:, kind]

@@ -218,7 +218,7 @@ class Predictor:
             window, _ = self._encoder.encode(part, known)
             with torch.inference_mode():
                 for batch, scores in self._scored(lookup, window):
-                    above = finder.above(inference.posterior(scores), scores.mask)
+                    above = finder.above(inference.posterior(scores))
                     for (row, start, end, label), probability in above.items():
                         found[real[batch.index[row]], start, end, label] = probability
             first += len(part)
@@ -280,7 +280,7 @@ class Predictor:
         inference = self.labeler.inference
         if self._minimum_risk is None:
             return inference.viterbi(scores)
-        return self._minimum_risk.labelings(inference.posterior(scores), scores.mask)[0]
+        return self._minimum_risk.labelings(inference.posterior(scores))[0]
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted
@@ -292,7 +292,7 @@ class Predictor:
         counts = [1] * len(sentences)
         probabilities = [[float("nan")]] * len(sentences)
         if self._minimum_risk is not None and not wanted.nbest:
-            best, known = self._minimum_risk.labelings(posterior, scores.mask)
+            best, known = self._minimum_risk.labelings(posterior)
             paths = best.unsqueeze(1)
             if wanted.probability:
                 probabilities = posterior.log_prob(best).double().exp().unsqueeze(1).tolist()

@@ -12,7 +12,7 @@ from ncrf.data.sentence import Sentence
 from ncrf.errors import InputError
 from ncrf.evaluate.oracle import best_labeling
 from ncrf.evaluate.pairing import labels_of, paired_sentences
-from ncrf.evaluate.predicted_files import read_both, read_predicted
+from ncrf.evaluate.predicted_files import PREDICTED, read_both, read_predicted
 from ncrf.evaluate.spans import Score, score_accuracy, score_spans
 
 
@@ -48,10 +48,12 @@ def score_columns(config: Config, path: str) -> Score:
     gold = _GoldLabels(config)
     predicted: list[Sequence[str]] = []
     wanted: list[Sequence[str]] = []
-    for sentence in gold.watch(read_both(config, path)):
+    reader = read_both(config, path)
+    for sentence in gold.watch(reader):
         if sentence.words and not sentence.boundary:
+            assert reader.format is not None
             wanted.append(labels_of(sentence))
-            predicted.append(_last_cells(sentence))
+            predicted.append(_cells(sentence, reader.format.columns.index(PREDICTED)))
     return _score(config, LabelledPair(wanted, predicted, gold.scheme()))
 
 
@@ -119,12 +121,12 @@ class _GoldLabels:
         return self._detector.scheme() if self._detects else scheme_name(self._keys.input_scheme)
 
 
-def _last_cells(sentence: Sentence) -> list[str]:
-    """The last cell of each row; InputError for an empty one."""
-    cells = [row[-1] for row in sentence.rows or ()]
+def _cells(sentence: Sentence, column: int) -> list[str]:
+    """The cells of a column; InputError for an empty one."""
+    cells = [row[column] for row in sentence.rows or ()]
     if "" in cells:
         raise InputError(
-            "a cell of the last column is empty",
+            "the cell of the predicted label is empty",
             file=sentence.file,
             line=sentence.line_of(cells.index("")),
             remedy="the label that was predicted",

@@ -21,6 +21,8 @@ from ncrf.data.sentence import BOUNDARY, ColumnFormat, Sentence
 from ncrf.data.text_files import TextFile
 from ncrf.errors import InputError
 
+PREDICTED = "predicted"
+
 
 def read_predicted(config: Config, path: str, gold_labels: Collection[str] = ()) -> CorpusReader:
     """A reader of the labels that a program predicted for a corpus which ``config`` lays out.
@@ -39,20 +41,27 @@ def read_both(config: Config, path: str) -> CorpusReader:
     """A reader of a file that has gold labels and, in the last column, predicted ones.
 
     The labels of a sentence are the gold ones: of the column that ``columns=`` says, else of the
-    one before the last. Its ``rows`` hold all cells.
+    one before the predicted ones. Its ``rows`` hold all cells; the predicted label is in the column
+    that the reader's format calls `PREDICTED`. A column of probabilities after it is left out.
     """
     keys = config.corpus
 
     def settle(cells: Sequence[str], separator: str) -> Layout:
-        names = keys.columns or (WORD, *[SKIPPED] * (len(cells) - 3), LABEL, SKIPPED)
-        if len(cells) < 3 or names[-1] != SKIPPED or LABEL not in names:
+        if _probabilities(" ".join(cells)):
             raise InputError(
-                f"{len(cells)} columns found, columns={','.join(names)}"
-                if keys.columns
-                else f"{len(cells)} columns found, expected at least 3",
+                "n-best output, which has no gold labels",
+                remedy="the file of gold labels, then this one",
+            )
+        width = len(cells) - (_is_probability(cells[-1]) and not _is_probability(cells[-2:][0]))
+        names = keys.columns or (WORD, *[SKIPPED] * (width - 3), LABEL, SKIPPED)
+        if width < 3 or len(names) != width or names[-1] != SKIPPED or LABEL not in names:
+            said = f"columns={','.join(keys.columns)}" if keys.columns else "expected at least 3"
+            raise InputError(
+                f"{width} column{'s' * (width != 1)} of labels and words found, {said}",
                 remedy="word, gold label and, last, the predicted one; or a file of predictions "
                 "beside that of gold labels",
             )
+        names = (*names[:-1], PREDICTED, *[SKIPPED] * (len(cells) - width))
         return Layout(ColumnFormat(names, separator), names.index(WORD), names.index(LABEL), ())
 
     separator = SEPARATORS[keys.column_separator]

@@ -144,16 +144,34 @@ class ChainInference(nn.Module):
         if not found:
             return []
         rows, starts, ends, kinds = zip(*found, strict=True)
-        types = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
-        tables = zip(*(masks[kind] for kind in types), strict=True)
+        types, tables = _numbered(kinds, masks)
         probabilities: list[float] = posterior.span_probability(
-            rows=rows,
-            starts=starts,
-            ends=ends,
-            types=[types[kind] for kind in kinds],
-            masks=SpanMasks(*(torch.from_numpy(np.stack(table)) for table in tables)),
+            rows=rows, starts=starts, ends=ends, types=types, masks=tables
         ).tolist()
         return probabilities
+
+    def spans_above(
+        self,
+        posterior: Posterior,
+        threshold: float,
+        begun: Sequence[tuple[int, int, str]],
+        masks: Mapping[str, TypeMasks],
+    ) -> dict[tuple[int, int, int, str], float]:
+        """The spans (row, start, end, type) that are more probable than a threshold.
+
+        Of those that begin at the given places (row, start, type); each with its probability.
+        """
+        if not begun:
+            return {}
+        rows, starts, kinds = zip(*begun, strict=True)
+        types, tables = _numbered(kinds, masks)
+        found = posterior.spans_above(
+            threshold, rows=rows, starts=starts, types=types, masks=tables
+        )
+        return {
+            (*begun[place][:2], end, begun[place][2]): probability
+            for place, end, probability in zip(*(x.tolist() for x in found), strict=True)
+        }
 
     def _limits(self, scores: Scores) -> dict[str, Any]:
         return {
@@ -161,6 +179,14 @@ class ChainInference(nn.Module):
             "constraints": self._legal(),
             "pair_scores": scores.pair_scores,
         }
+
+
+def _numbered(kinds: Sequence[str], masks: Mapping[str, TypeMasks]) -> tuple[list[int], SpanMasks]:
+    """The types of K spans as places in the masks, and the masks of the types that there are."""
+    types = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
+    tables = zip(*(masks[kind] for kind in types), strict=True)
+    stacked = SpanMasks(*(torch.from_numpy(np.stack(table)) for table in tables))
+    return [types[kind] for kind in kinds], stacked
 
 
 INFERENCE_LAYERS: Registry[ChainInference] = Registry("use_crf")

@@ -93,3 +93,43 @@ def test_an_impossible_labeling_has_no_probability():
     assert posterior.log_prob(torch.tensor([[1, 0]])).item() == -torch.inf
     with pytest.raises(ValueError, match="label 2"):
         posterior.log_prob(torch.tensor([[0, 2]]))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("by_position", [False, True])
+@pytest.mark.parametrize("holes", [False, True])
+def test_spans_above_a_threshold_are_those_of_all_spans(holes, by_position, threshold):
+    generator = torch.Generator().manual_seed(3)
+    labels, width = 3, 6
+    pairs = (labels, labels)
+    emissions = torch.randn(4, width, labels, generator=generator)
+    shapes = ((4, width - 1, *pairs) if by_position else pairs, (labels,), (labels,))
+    scores = [torch.randn(*s, generator=generator) for s in shapes]
+    mask = torch.arange(width) < torch.tensor([[width], [1], [4], [0]])
+    if holes:
+        mask = mask.flip(1) & (torch.arange(width) != 3)
+    single = (labels,)
+    masks = SpanMasks(
+        *(
+            torch.rand(2, *s, generator=generator) < 0.8
+            for s in (pairs, single, pairs, pairs, single)
+        )
+    )
+    lengths = mask.sum(1).tolist()
+    begun = [(b, s, k) for b, n in enumerate(lengths) for s in range(n) for k in range(2)]
+    rows, starts, types = zip(*begun, strict=True)
+    posterior = Posterior(emissions, *scores, mask)
+    found = posterior.spans_above(threshold, rows=rows, starts=starts, types=types, masks=masks)
+    ours = {(*begun[i], e): p for i, e, p in zip(*(x.tolist() for x in found), strict=True)}
+    spans = [(b, s, k, e) for b, s, k in begun for e in range(s + 1, lengths[b] + 1)]
+    rows, starts, types, ends = zip(*spans, strict=True)
+    every = posterior.span_probability(
+        rows=rows, starts=starts, ends=ends, types=types, masks=masks
+    ).tolist()
+    expected = {span: p for span, p in zip(spans, every, strict=True) if p > threshold}
+    assert ours == pytest.approx(expected)
+    assert len(expected) > 3
+    nothing = posterior.spans_above(threshold, rows=[], starts=[], types=[], masks=masks)
+    assert [len(x) for x in nothing] == [0, 0, 0]
+    with pytest.raises(ValueError, match="not within"):
+        posterior.spans_above(threshold, rows=[1], starts=[5], types=[0], masks=masks)

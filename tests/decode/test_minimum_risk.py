@@ -1,6 +1,7 @@
 """``decoder=mbr`` against the enumeration of all labelings."""
 
 import itertools
+import math
 from collections import Counter
 
 import pytest
@@ -75,7 +76,7 @@ def spans_of(path, scheme):
 def test_spans_above_one_half_and_no_others(scheme, seed, scale):
     inference, scores, risk = chain(scheme, seed, scale)
     with torch.inference_mode():
-        found, known = risk.labelings(inference.posterior(scores), scores.mask)
+        found, known = risk.labelings(inference.posterior(scores))
         probabilities = inference.posterior(scores).log_prob(found).exp()
     for row in ROWS:
         paths = distribution(inference, scores, row, scheme)
@@ -97,12 +98,38 @@ def test_spans_above_one_half_and_no_others(scheme, seed, scale):
         assert paths[chosen] == pytest.approx(max(agreeing.values()), rel=1e-9)
 
 
+@pytest.mark.parametrize("scheme", ["IOB2", "BIOES"])
+def test_a_likely_span_is_not_made_longer_where_no_word_is_outside(scheme):
+    """After two words of type A the third may go on, or begin one of seven less likely types."""
+    types = "ABCDEFG"
+    labels = [f"B-{t}" for t in types] + ["I-A"]
+    if scheme == "BIOES":
+        labels = ["B-A", "I-A", "E-A"] + [f"S-{t}" for t in types]
+    inference = INFERENCE_LAYERS.get("CRF")(
+        len(labels), "decode", legal_transitions(labels, scheme)
+    )
+    begun, going_on = labels.index("B-A"), labels.index("I-A")
+    emissions = torch.full((1, 3, len(labels)), -0.5)
+    emissions[0, 0, begun] = 20.0
+    emissions[0, 1, [going_on] if scheme == "IOB2" else [going_on, labels.index("E-A")]] = 20.0
+    emissions[0, 2, going_on if scheme == "IOB2" else labels.index("E-A")] = 0.0
+    posterior = inference.posterior(Scores(emissions, torch.ones(1, 3, dtype=torch.bool)))
+    risk = MinimumRisk(inference, labels, LabelScheme(scheme, scheme))
+    found, known = risk.labelings(posterior)
+    share = 7 * math.exp(-0.5)
+    assert known == pytest.approx({(0, 0, 2, "A"): share / (1 + share)})
+    assert (0, 2, "A") in {
+        (span.start, span.end, span.label)
+        for span in spans([labels[y] for y in found[0].tolist()], "-")
+    }
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_expected_errors_are_fewest(seed):
     """No labeling has fewer expected wrong and missing entities."""
     inference, scores, risk = chain("BIOES", seed, 1.0)
     with torch.inference_mode():
-        found, _ = risk.labelings(inference.posterior(scores), scores.mask)
+        found, _ = risk.labelings(inference.posterior(scores))
     for row in ROWS:
         paths = distribution(inference, scores, row, "BIOES")
 
@@ -122,7 +149,7 @@ def test_a_threshold_weighs_wrong_entities_against_missing_ones(scheme, seed, th
     inference, scores, _ = chain(scheme, seed, 1.0)
     risk = MinimumRisk(inference, LABELS[scheme], LabelScheme(scheme, scheme), threshold)
     with torch.inference_mode():
-        found, known = risk.labelings(inference.posterior(scores), scores.mask)
+        found, known = risk.labelings(inference.posterior(scores))
     for row in ROWS:
         paths = distribution(inference, scores, row, scheme)
         totals = Counter()
@@ -158,7 +185,7 @@ def test_a_lower_threshold_finds_entities_that_a_higher_one_does_not(trained):
 def test_plain_labels_are_the_likeliest_of_each_word(seed):
     inference, scores, risk = chain("plain", seed, 1.0)
     with torch.inference_mode():
-        found, _ = risk.labelings(inference.posterior(scores), scores.mask)
+        found, _ = risk.labelings(inference.posterior(scores))
     for row in ROWS:
         paths = distribution(inference, scores, row, "plain")
         for t in range(LENGTHS[row]):

@@ -293,6 +293,8 @@ class TestOneFile:
             ("{word} {gold} {found}", {}),
             ("{word}\t{gold}\t{found}", {}),
             ("{word} NN I-NP {gold} {found}", {}),
+            ("{word} {gold} {found} 0.25", {}),
+            ("{word} {gold} {found} 1", {}),
             ("{gold} x {word} y {found}", {"columns": "label,-,word,-,-"}),
             ("# said\n{word} {gold} {found}", {"comment_prefix": "# "}),
         ],
@@ -309,6 +311,8 @@ class TestOneFile:
     def test_plain_labels_by_accuracy(self, score):
         found = score("the DT DT\ncat NN VB\n\nruns VB VB\n")
         assert (found.tokens, found.correct_tokens) == (3, 2)
+        found = score("the 0 0\ncat 1 0\n")  # labels that are numbers are no probabilities
+        assert (found.tokens, found.correct_tokens) == (2, 1)
 
     def test_document_boundaries_count_for_nothing(self, score):
         assert score("-DOCSTART- O O\n\nBo B-PER B-PER\n").tokens == 1
@@ -316,7 +320,10 @@ class TestOneFile:
     @pytest.mark.parametrize(
         ("text", "keys", "message"),
         [
-            ("Bo B-PER\n", {}, "2 columns found, expected at least 3"),
+            ("Bo B-PER\n", {}, "2 columns of labels and words found, expected at least 3"),
+            ("Bo\n", {}, "1 column of labels and words found, expected at least 3"),
+            ("Bo B-PER 0.5\n", {}, "2 columns of labels and words found, expected at least 3"),
+            ("# 0.5 0.25\nBo B-PER O\n", {}, "both:1: n-best output, which has no gold"),
             ("Bo x B-PER B-PER\n", {"columns": "word,-,-,label"}, "columns=word,-,-,label"),
             ("Bo B-PER B-PER\nis O\n", {}, "both:2: "),
             ("Bo\tB-PER\t\n", {}, "both:1: "),
