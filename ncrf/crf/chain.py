@@ -214,10 +214,6 @@ def prepare(
         converted = pair_scores.to(scores)
         add = converted.add if converted is pair_scores else converted.add_
         transitions = add(transitions)
-    if allowed is not None:
-        if allowed.shape != emissions.shape:
-            raise ValueError(f"allowed is {_shape(allowed)}, emissions are {_shape(emissions)}")
-        scores = scores.masked_fill(~allowed.bool(), -torch.inf)
     if width == 0:
         scores = scores.new_zeros(batch, 1, labels)
         mask = torch.zeros(batch, 1, dtype=torch.bool, device=scores.device)
@@ -231,7 +227,8 @@ def prepare(
         scores = scores.masked_fill((lengths == 0)[:, None, None], 0)
     last = (lengths - 1).clamp_min_(0)
     row = torch.arange(batch, device=last.device)
-    return Chain(scores, transitions, start, end, lengths, last, row, valid, order, width, result)
+    chain = Chain(scores, transitions, start, end, lengths, last, row, valid, order, width, result)
+    return chain if allowed is None else chain.restricted(allowed)
 
 
 def _align_pairs(pairs: Tensor, valid: Tensor, order: Tensor | None, *, fresh: bool) -> Tensor:

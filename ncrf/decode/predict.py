@@ -194,7 +194,8 @@ class Predictor:
         found: list[NDArray[np.float64] | None] = [None] * len(sentences)
         with torch.inference_mode():
             for batch, scores in self._scored(lookup, window):
-                marginals = self.labeler.inference.marginals(scores).double().cpu().numpy()
+                posterior = self.labeler.inference.posterior(scores)
+                marginals = posterior.marginals().double().cpu().numpy()
                 lengths = scores.mask.sum(1).tolist()
                 for i, row, length in zip(batch.index.tolist(), marginals, lengths, strict=True):
                     found[real[i]] = row[:length]
@@ -277,10 +278,10 @@ class Predictor:
 
     def _best(self, scores: Scores) -> Tensor:
         """The labeling of every sentence, ``[B,L]``."""
-        inference = self.labeler.inference
+        posterior = self.labeler.inference.posterior(scores)
         if self._minimum_risk is None:
-            return inference.viterbi(scores)
-        return self._minimum_risk.labelings(inference.posterior(scores))[0]
+            return posterior.viterbi().labels
+        return self._minimum_risk.labelings(posterior)[0]
 
     def _predict_batch(
         self, scores: Scores, sentences: list[Sentence], wanted: Wanted

@@ -110,22 +110,10 @@ class ChainInference(nn.Module):
         )
         return -likelihood
 
-    def viterbi(self, scores: Scores) -> Tensor:
-        """The best labeling of every sentence, ``[B,L]``, without its probability."""
-        labels: Tensor = self.crf.decode(scores.emissions, scores.mask, **self._limits(scores))
-        return labels
-
     def posterior(self, scores: Scores) -> Posterior:
         """What a batch is asked more than one thing of; ``span_probabilities`` needs it."""
         found: Posterior = self.crf.posterior(scores.emissions, scores.mask, **self._limits(scores))
         return found
-
-    def marginals(self, scores: Scores) -> Tensor:
-        """P(label at a position | x), ``[B,L,Y]``."""
-        marginals: Tensor = self.crf.marginals(
-            scores.emissions, scores.mask, **self._limits(scores)
-        )
-        return marginals
 
     def pair_marginals(self, scores: Scores) -> Tensor:
         """P(labels at two neighbouring positions | x), ``[B,L-1,Y,Y]``."""

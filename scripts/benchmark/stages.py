@@ -77,6 +77,7 @@ DECODING: Groups = {
             "ncrf.crf.posterior:Posterior.marginals",
             "ncrf.crf.posterior:Posterior.log_prob",
             "ncrf.crf.posterior:Posterior.span_probability",
+            "ncrf.crf.posterior:Posterior.spans_above",
         ),
         "writing": ("ncrf.decode.writers:*", "os:fsync"),
     },

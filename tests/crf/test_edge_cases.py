@@ -245,7 +245,7 @@ def test_wrong_shapes_and_types() -> None:
         (torch.zeros(2, 4, 0), torch.zeros(0, 0), {}),
     ]
     for first, second, others in wrong_shapes:
-        with pytest.raises(ValueError, match=r"expected|allowed is"):
+        with pytest.raises(ValueError, match="expected"):
             log_partition(first, second, **others)
     with pytest.raises(ValueError, match="labels: shape"):
         log_prob(emissions, labels[:, :3], transitions)
