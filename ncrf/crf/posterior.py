@@ -12,6 +12,7 @@ from torch import Tensor
 from ncrf.crf.chain import align_labels, prepare
 from ncrf.crf.likelihood import chain_path_score, chain_vectors
 from ncrf.crf.log_space import LogVectors
+from ncrf.crf.one_row import OneRow
 from ncrf.crf.scaled import log_partition
 from ncrf.crf.spans import FoundSpans, SpanMasks, chain_span_probability, chain_spans_above
 from ncrf.crf.viterbi import NBest, Viterbi, chain_nbest, chain_viterbi
@@ -49,14 +50,30 @@ class Posterior:
         with torch.no_grad():
             return chain_vectors(self._chain)
 
+    @cached_property
+    def _row(self) -> OneRow | None:
+        return OneRow.of(self._chain)
+
+    @cached_property
+    def _log_z(self) -> Tensor:
+        if self._row is None:
+            return self._vectors.log_z
+        return torch.tensor([self._row.log_z], dtype=torch.float64)
+
     def marginals(self) -> Tensor:
         """P(y_t | x) [B, L, Y]; 0 at masked positions."""
+        found = None if self._row is None else self._row.marginals()
+        if found is not None:
+            return found
         with torch.no_grad():
-            found = self._vectors.marginals(self._chain)
-            return self._chain.restore(found).to(self._chain.result_dtype)
+            marginals = self._vectors.marginals(self._chain)
+            return self._chain.restore(marginals).to(self._chain.result_dtype)
 
     def viterbi(self, allowed: Tensor | None = None) -> Viterbi:
         """The labeling with the highest score, of those that keep to ``allowed`` [B, L, Y]."""
+        found = None if self._row is None else self._row.viterbi(allowed)
+        if found is not None:
+            return found
         chain = self._chain
         with torch.no_grad():
             return chain_viterbi(chain if allowed is None else chain.restricted(allowed))
@@ -65,7 +82,7 @@ class Posterior:
         """log P(labels | x) [B] of labels [B, L]; minus infinity where they are impossible."""
         with torch.no_grad():
             score = chain_path_score(self._chain, align_labels(self._chain, labels))
-            return (score - self._vectors.log_z).to(self._chain.result_dtype)
+            return (score - self._log_z).to(self._chain.result_dtype)
 
     def nbest(self, n: int, *, alone: bool = False) -> NBest:
         """The n best labelings of each row; see viterbi.nbest.
@@ -74,18 +91,23 @@ class Posterior:
         """
         if n < 1:
             raise ValueError(f"n is {n}, expected 1 or more")
+        found = None if self._row is None else self._row.nbest(n)
+        if found is not None:
+            return found
         with torch.no_grad():
-            log_z = log_partition(self._chain) if alone else self._vectors.log_z
+            log_z = log_partition(self._chain) if alone else self._log_z
             return chain_nbest(self._chain, n, log_z)
 
     def span_probability(
         self, *, rows: Any, starts: Any, ends: Any, types: Any, masks: SpanMasks
     ) -> Tensor:
         """Probability [K] of each span [starts, ends) of rows; see spans.span_probability."""
+        spans = rows, starts, ends, types, masks
+        found = None if self._row is None else self._row.span_probability(*spans)
+        if found is not None:
+            return found
         with torch.no_grad():
-            return chain_span_probability(
-                self._chain, self._vectors, rows, starts, ends, types, masks
-            )
+            return chain_span_probability(self._chain, self._vectors, *spans)
 
     def spans_above(
         self, threshold: float, *, rows: Any, starts: Any, types: Any, masks: SpanMasks
@@ -102,7 +124,9 @@ class Posterior:
         Raises:
             ValueError: as span_probability.
         """
+        begun = rows, starts, types, masks
+        found = None if self._row is None else self._row.spans_above(threshold, *begun)
+        if found is not None:
+            return found
         with torch.no_grad():
-            return chain_spans_above(
-                self._chain, self._vectors, threshold, rows, starts, types, masks
-            )
+            return chain_spans_above(self._chain, self._vectors, threshold, *begun)
