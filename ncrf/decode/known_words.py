@@ -103,8 +103,8 @@ class KnownWords:
 def fill_rows(
     lookup: Lookup, table: TypeTable, types: IntArray, out: Tensor, max_word_length: int
 ) -> None:
-    """Compute the rows of ``types [K]`` into ``out [K,width]``, words of like length together."""
-    order = np.argsort(np.diff(table.offsets)[types], kind="stable")
+    """Compute the rows of ``types [K]`` into ``out [K,width]``, the longest words first."""
+    order = np.argsort(-np.diff(table.offsets)[types], kind="stable")
     with torch.inference_mode():
         for start in range(0, len(order), _AT_A_TIME):
             places = order[start : start + _AT_A_TIME]

@@ -19,7 +19,7 @@ from torch import Tensor
 from ncrf.data.dataset import IntArray
 from ncrf.model.side_by_side import at_once
 
-_WIDTH = 3
+WIDTH = 3
 _LONG = 1 << 7  # characters of a word: beyond, an operation for each place is too much
 _MANY = 1 << 10  # characters: for fewer, a thread costs more than it saves
 
@@ -88,7 +88,7 @@ class PackedWords:
             place=torch.from_numpy(np.repeat(places, counts)),
             windows=torch.from_numpy(windows.ravel()),
             # A character is the last one of the window before it and the first one of that after.
-            uses=torch.from_numpy(_WIDTH * windows + [2, 1, 0]),
+            uses=torch.from_numpy(WIDTH * windows + [2, 1, 0]),
         )
 
 
@@ -146,8 +146,8 @@ class _ConvolveMaximum(torch.autograd.Function):
         torch.index_select(table, 0, ids, out=characters[:-1])
         if mask is not None:
             characters[:-1] *= mask
-        windows = characters.index_select(0, words.windows).view(len(ids), _WIDTH * width)
-        matrix = weight.permute(2, 1, 0).reshape(_WIDTH * width, hidden)
+        windows = characters.index_select(0, words.windows).view(len(ids), WIDTH * width)
+        matrix = weight.permute(2, 1, 0).reshape(WIDTH * width, hidden)
         scores = torch.mm(windows, matrix)
         best = _maxima(scores, words)
         ctx.words, ctx.rows = words, len(table)
@@ -158,20 +158,20 @@ class _ConvolveMaximum(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         ids, mask, windows, matrix, scores, best = ctx.saved_tensors
-        words, width = ctx.words, windows.shape[1] // _WIDTH
+        words, width = ctx.words, windows.shape[1] // WIDTH
         chosen = best.index_select(0, words.word)
         torch.sub(scores, chosen, out=chosen).sign_().add_(1.0)  # 1 at the maximum, 0 elsewhere
         equal = torch.zeros_like(best).index_add_(0, words.word, chosen)
         chosen *= (grad / equal).index_select(0, words.word)
         to_matrix = torch.empty_like(matrix)
-        to_windows = torch.empty(len(ids) + 1, _WIDTH * width, dtype=chosen.dtype)
+        to_windows = torch.empty(len(ids) + 1, WIDTH * width, dtype=chosen.dtype)
         to_windows[-1] = 0.0
         products = [
             partial(torch.mm, chosen, matrix.t(), out=to_windows[:-1]),
             partial(torch.mm, windows.t(), chosen, out=to_matrix),
         ]
         at_once(products, shared=len(ids) >= _MANY)
-        to_weight = to_matrix.view(_WIDTH, width, -1).permute(2, 1, 0)
+        to_weight = to_matrix.view(WIDTH, width, -1).permute(2, 1, 0)
         to_characters = torch.nn.functional.embedding_bag(
             words.uses, to_windows.view(-1, width), mode="sum"
         )

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ncrf.data.batch import RowBatch, WordTypes
+from ncrf.model.char_layers import CharCNN
 from ncrf.model.folded import FoldedRecurrent
+from ncrf.model.folded_characters import FoldedCharacters
 from ncrf.model.labeler import Labeler
 from ncrf.model.word_layers import RecurrentWordLayer
 
@@ -31,6 +33,10 @@ class Lookup:
         self._folded: FoldedRecurrent | None = None
         if isinstance(layer, RecurrentWordLayer) and labeler.device.type == "cpu":
             self._folded = FoldedRecurrent(layer.recurrent, type_width, tables)
+        self._characters: FoldedCharacters | None = None
+        chars, table = representation.char_layer, representation.char_embedding
+        if type(chars) is CharCNN and table is not None and labeler.device.type == "cpu":
+            self._characters = FoldedCharacters(table, chars)
         self.width = type_width if self._folded is None else self._folded.width
 
     @property
@@ -40,7 +46,7 @@ class Lookup:
 
     def rows(self, types: WordTypes) -> Tensor:
         """The rows ``[U,width]`` of U words."""
-        vectors = self._labeler.representation.type_vectors(types)
+        vectors = self._labeler.representation.type_vectors(types, self._characters)
         if vectors is None:
             vectors = torch.zeros(len(types.words), 0, device=self.device)
         return vectors if self._folded is None else self._folded.rows(vectors)

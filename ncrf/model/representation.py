@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -135,8 +135,16 @@ class WordRepresentation(nn.Module):
         ]
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
 
-    def type_vectors(self, types: Batch | WordTypes) -> Tensor | None:
-        """The part that depends on the word alone, ``[U,D]``, for distinct words."""
+    def type_vectors(
+        self,
+        types: Batch | WordTypes,
+        character_vectors: Callable[[Tensor, Tensor], Tensor] | None = None,
+    ) -> Tensor | None:
+        """The part that depends on the word alone, ``[U,D]``, for distinct words.
+
+        ``character_vectors`` stands for the character layer: characters ``[U,W]`` and lengths
+        ``[U]`` to ``[U,H]``.
+        """
         parts = []
         if self.word_embedding is not None:
             vectors = self.word_embedding(types.words)
@@ -144,7 +152,8 @@ class WordRepresentation(nn.Module):
                 vectors = vectors.index_copy(0, types.new_rows, types.new_vectors.to(vectors.dtype))
             parts.append(vectors)
         if self.char_layer is not None:
-            parts.append(self._character_vectors(types.characters, types.character_lengths))
+            vectors_of = character_vectors or self._character_vectors
+            parts.append(vectors_of(types.characters, types.character_lengths))
         return torch.cat(parts, dim=1) if parts else None
 
     def _character_vectors(self, characters: Tensor, lengths: Tensor) -> Tensor:
