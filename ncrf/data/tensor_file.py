@@ -72,6 +72,7 @@ class TensorMap:
         """
         with open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._unreleased = 0  # rows that were copied
         size = len(self._content)
         length = int.from_bytes(self._content[:8], "little")
         if size < 8 or length > min(LARGEST_HEADER, size - 8):
@@ -89,6 +90,7 @@ class TensorMap:
 
     def release(self) -> None:
         """Give up the memory that what was read so far takes; it is read again when needed."""
+        self._unreleased = 0
         if hasattr(mmap, "MADV_DONTNEED"):
             self._content.madvise(mmap.MADV_DONTNEED)
 
@@ -111,5 +113,7 @@ class TensorMap:
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             copied[part] = tensor[rows[part]]
-            self.release()
+            self._unreleased += len(rows[part])
+            if self._unreleased >= ROWS_AT_ONCE:  # a few at a time would be read again and again
+                self.release()
         return copied
