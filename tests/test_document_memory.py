@@ -10,7 +10,7 @@ from ncrf import Tagger, load_config
 from ncrf.cli import main
 from ncrf.data import documents
 from ncrf.data.sentence import BOUNDARY
-from ncrf.decode import predict, window
+from ncrf.decode import window
 from ncrf.errors import ConfigError, InputError
 from ncrf.model.folder import read_tensors
 from tests.conftest import SAMPLE, small_keys, stopping_at
@@ -185,7 +185,7 @@ def test_scoring_decoding_and_the_report_agree(
     corpus, model, tagger, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(window, "_WINDOW_TOKENS", 50)
-    monkeypatch.setattr(predict, "_SCORED_TOKENS", 90)
+    monkeypatch.setattr(window, "_DATA_SET_TOKENS", 90)
     score = tagger.evaluate(corpus / "test")
     out = tmp_path / "out"
     line = ["--load_model_dir", str(model), "--raw_dir", str(corpus / "test")]

@@ -16,28 +16,24 @@ from torch import Tensor
 
 from ncrf.config import Config
 from ncrf.crf import NoLabelingError, Posterior, RowError
-from ncrf.data.batch import RowBatch, places
 from ncrf.data.columns import Sentence
 from ncrf.data.corpora import marks_spans, own_scheme
 from ncrf.data.dataset import Dataset, IntArray, InternedCorpus
-from ncrf.data.documents import ALONE, last_whole
 from ncrf.data.label_tables import span_masks
 from ncrf.data.schemes import PLAIN, scheme_name, spans
 from ncrf.data.vocabulary import NewWordVectors, Vocabulary
-from ncrf.decode.known_words import KnownWords, fill_rows
+from ncrf.decode.known_words import KnownWords
 from ncrf.decode.minimum_risk import Candidate, MinimumRisk
 from ncrf.decode.prediction import Labeling, PredictedSpan, Prediction, Wanted
 from ncrf.decode.printed import PrintedMarginals
-from ncrf.decode.window import Window, WindowEncoder, windows
+from ncrf.decode.window import WindowEncoder, data_set_windows, windows
+from ncrf.decode.window_scores import WindowScores
 from ncrf.decode.written_labels import WrittenLabels
 from ncrf.errors import InputError, NcrfError
 from ncrf.evaluate import Score, SpanScorer, score_label_ids
-from ncrf.model.document_memory import mean_of_others, opinions
 from ncrf.model.inference_layers import Scores
 from ncrf.model.labeler import Labeler, reads_documents
 from ncrf.model.lookup import Lookup
-
-_SCORED_TOKENS = 200_000  # of a data set, at a time
 
 
 class Predictor:
@@ -57,8 +53,8 @@ class Predictor:
         self.vocabulary = vocabulary
         self.config = config
         self.new_words = new_words
-        self.unknown_words = 0  # tokens so far that have no row of their own
         self.batch_size = batch_size
+        self.unknown_words = 0  # tokens so far that have no row of their own
         self.by_spans = marks_spans(config, vocabulary.scheme)
         self.output_scheme = _output_scheme(config, vocabulary)
         labels, scheme = vocabulary.labels.strings, vocabulary.scheme
@@ -68,6 +64,7 @@ class Predictor:
         self._masks = span_masks(labels, scheme.target, scheme.delimiter)
         self._minimum_risk = MinimumRisk.wanted(config, labeler.inference, labels, scheme)
         self._encoder = WindowEncoder(vocabulary, config)
+        self._scores = WindowScores(labeler, config, batch_size)
         self._weights = list(labeler.parameters())
         self._lock = threading.Lock()
         self._known: tuple[list[int], Lookup, KnownWords] | None = None
@@ -90,8 +87,8 @@ class Predictor:
         self.labeler.eval()
         lookup = Lookup(self.labeler)
         with torch.inference_mode():
-            for start, window in self._scored_windows(dataset, lookup):
-                for batch, scores in self._scored(lookup, window):
+            for start, window in data_set_windows(dataset, lookup, self.config):
+                for batch, scores in self._scores.of(lookup, window):
                     try:
                         best = self._best(scores)
                     except RowError as error:
@@ -102,35 +99,6 @@ class Predictor:
                     mask = scores.mask.cpu().numpy()
                     labels[(first + np.arange(mask.shape[1]))[mask]] = best.cpu().numpy()[mask]
         return labels
-
-    def _scored_windows(self, dataset: Dataset, lookup: Lookup) -> Iterator[tuple[int, Window]]:
-        """A data set in windows, each with the number of its first sentence."""
-        start = 0
-        while start < dataset.num_sentences:
-            first = int(dataset.offsets[start])
-            end = int(np.searchsorted(dataset.offsets, first + _SCORED_TOKENS, "right")) - 1
-            end = min(max(end, start + 1), dataset.num_sentences)
-            if dataset.same_words is not None:
-                end = last_whole(dataset.documents, start, end)
-            tokens = slice(first, int(dataset.offsets[end]))
-            types, rows = np.unique(dataset.types[tokens], return_inverse=True)
-            table = torch.empty(len(types), lookup.width, device=lookup.device)
-            longest = self.config.corpus.max_word_length
-            fill_rows(lookup, dataset.type_table, types, table, longest)
-            yield (
-                start,
-                Window(
-                    offsets=dataset.offsets[start : end + 1] - first,
-                    table=table,
-                    rows=rows,
-                    features=dataset.features[:, tokens],
-                    same_words=None if dataset.same_words is None else dataset.same_words[tokens],
-                    attributes=None
-                    if dataset.attributes is None
-                    else dataset.attributes.part(start, end),
-                ),
-            )
-            start = end
 
     def score(self, dataset: Dataset) -> Score:
         """Score the model on a labelled corpus, by spans or by accuracy."""
@@ -169,7 +137,7 @@ class Predictor:
         done: list[Prediction | None] = [None] * len(sentences)
         with torch.inference_mode():
             forced = self.config.decoding.forced_labels
-            for batch, scores in self._scored(lookup, window, wanted.nbest or 1):
+            for batch, scores in self._scores.of(lookup, window, wanted.nbest or 1):
                 rows = [real[i] for i in batch.index.tolist()]
                 try:
                     found = self._predict_batch(scores, [sentences[row] for row in rows], wanted)
@@ -193,7 +161,7 @@ class Predictor:
         real = [i for i, sentence in enumerate(sentences) if not sentence.boundary]
         found: list[NDArray[np.float64] | None] = [None] * len(sentences)
         with torch.inference_mode():
-            for batch, scores in self._scored(lookup, window):
+            for batch, scores in self._scores.of(lookup, window):
                 posterior = self.labeler.inference.posterior(scores)
                 marginals = posterior.marginals().double().cpu().numpy()
                 lengths = scores.mask.sum(1).tolist()
@@ -218,7 +186,7 @@ class Predictor:
             real = [i for i, sentence in enumerate(part, first) if not sentence.boundary]
             window, _ = self._encoder.encode(part, known)
             with torch.inference_mode():
-                for batch, scores in self._scored(lookup, window):
+                for batch, scores in self._scores.of(lookup, window):
                     above = finder.above(inference.posterior(scores))
                     for (row, start, end, label), probability in above.items():
                         found[real[batch.index[row]], start, end, label] = probability
@@ -236,45 +204,6 @@ class Predictor:
                 known = KnownWords(lookup, self.vocabulary, self.new_words, longest)
                 self._known = (versions, lookup, known)
             return self._known[1], self._known[2]
-
-    def _batches(self, window: Window, nbest: int = 1) -> Iterator[RowBatch]:
-        # The memory of n-best grows with n: beyond 10 the batches shrink.
-        tokens = self.config.decoding.decode_batch_tokens * 10 // max(10, nbest)
-        for batch in window.batches(self.batch_size, tokens):
-            yield batch.to(self.labeler.device)
-
-    def _scored(
-        self, lookup: Lookup, window: Window, nbest: int = 1
-    ) -> Iterator[tuple[RowBatch, Scores]]:
-        """The batches of a window, each with what the model says of it."""
-        found = self._by_document(lookup, window)
-        for batch in self._batches(window, nbest):
-            if found is None:
-                emissions = lookup.emissions(window.table, batch)
-            else:
-                words = torch.from_numpy(places(window.offsets, batch.index)[0])
-                emissions = found[words.to(found.device)]
-            pairs = self.labeler.pair_scores(batch.attributes)
-            yield batch, Scores(emissions, lookup.label_mask(batch), batch.allowed, pairs)
-
-    def _by_document(self, lookup: Lookup, window: Window) -> Tensor | None:
-        """Emissions ``[T,Y]`` of all words of a window; None if each sentence tells its own."""
-        if self.labeler.documents is None or window.same_words is None:
-            return None
-        members = torch.from_numpy(np.flatnonzero(window.same_words != ALONE))
-        if not len(members):
-            return None
-        device = self.labeler.device
-        count = len(self.vocabulary.labels)
-        emissions = torch.zeros(len(window.same_words), count, device=device)
-        for batch in self._batches(window):
-            words = torch.from_numpy(places(window.offsets, batch.index)[0]).to(device)
-            emissions[words[batch.mask]] = lookup.emissions(window.table, batch)[batch.mask].float()
-        groups = torch.from_numpy(window.same_words)[members].to(device)
-        members = members.to(device)
-        own = emissions[members]
-        emissions[members] = self.labeler.documents(own, mean_of_others(opinions(own), groups))
-        return emissions
 
     def _best(self, scores: Scores) -> Tensor:
         """The labeling of every sentence, ``[B,L]``."""

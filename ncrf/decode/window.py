@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,16 +21,18 @@ from ncrf.data.dataset import (
     intern_corpus,
     line_of_label,
 )
-from ncrf.data.documents import LONGEST, same_words
+from ncrf.data.documents import LONGEST, last_whole, same_words
 from ncrf.data.features import add_computed_features
 from ncrf.data.partial import possible_labels
 from ncrf.data.vocabulary import Vocabulary
-from ncrf.decode.known_words import KnownWords
+from ncrf.decode.known_words import KnownWords, fill_rows
 from ncrf.errors import InputError
 from ncrf.model.labeler import reads_documents
+from ncrf.model.lookup import Lookup
 
 _WINDOW_TOKENS = 20_000
 _WINDOW_SENTENCES = 5_000
+_DATA_SET_TOKENS = 200_000
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,36 @@ class WindowEncoder:
             line=line_of_label(dataset, place) if dataset.file else None,
             remedy=f"? or one of: {', '.join(self._vocabulary.labels.strings)}",
         )
+
+
+def data_set_windows(
+    dataset: Dataset, lookup: Lookup, config: Config
+) -> Iterator[tuple[int, Window]]:
+    """A data set in windows, each with the number of its first sentence."""
+    start = 0
+    while start < dataset.num_sentences:
+        first = int(dataset.offsets[start])
+        end = int(np.searchsorted(dataset.offsets, first + _DATA_SET_TOKENS, "right")) - 1
+        end = min(max(end, start + 1), dataset.num_sentences)
+        if dataset.same_words is not None:
+            end = last_whole(dataset.documents, start, end)
+        tokens = slice(first, int(dataset.offsets[end]))
+        types, rows = np.unique(dataset.types[tokens], return_inverse=True)
+        table = torch.empty(len(types), lookup.width, device=lookup.device)
+        fill_rows(lookup, dataset.type_table, types, table, config.corpus.max_word_length)
+        attributes, same_words = dataset.attributes, dataset.same_words
+        yield (
+            start,
+            Window(
+                offsets=dataset.offsets[start : end + 1] - first,
+                table=table,
+                rows=rows,
+                features=dataset.features[:, tokens],
+                same_words=None if same_words is None else same_words[tokens],
+                attributes=None if attributes is None else attributes.part(start, end),
+            ),
+        )
+        start = end
 
 
 def windows(
