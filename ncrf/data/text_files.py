@@ -15,6 +15,7 @@ from ncrf.errors import InputError
 
 STANDARD_INPUT = "-"
 BOM = b"\xef\xbb\xbf"
+GZIP = b"\x1f\x8b"  # how its files begin, and no UTF-8
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 24  # bytes; what is longer is no text, or was made to fill the memory
 
@@ -122,6 +123,8 @@ class TextFile:
                 whole = data.rfind(b"\n", 0, error.start) + 1
                 if whole:
                     yield number, split_lines(data[:whole].decode("utf-8"))
+                if number == 1 and data.startswith(GZIP):
+                    raise self._packed() from None
                 line = number + data.count(b"\n", 0, error.start)
                 raise invalid_utf8(self.name, line, data[error.start]) from None
             if text:
@@ -131,6 +134,10 @@ class TextFile:
         """Yield ``(line number, line)``."""
         for first, lines in self.blocks():
             yield from enumerate(lines, first)
+
+    def _packed(self) -> InputError:
+        remedy = "a name that ends in .gz, or text as gunzip -c gives it"
+        return InputError("is packed by gzip", file=self.name, line=1, remedy=remedy)
 
     def _too_long(self, line: int) -> InputError:
         return InputError(

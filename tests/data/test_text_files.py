@@ -150,3 +150,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 500_000
+
+
+def test_packed_text_without_its_name(tmp_path, monkeypatch):
+    packed = gzip.compress(b"EU B-ORG\n")
+    with pytest.raises(InputError, match=r"a\.txt:1: is packed by gzip \(a name that ends in \.gz"):
+        lines_of(tmp_path, packed)
+    with open(tmp_path / "a.txt", "rb") as stream:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stream))
+        packed_input = pytest.raises(InputError, match=r"<stdin>:1: is packed by gzip .*gunzip")
+        with open_text("-") as text, packed_input:
+            list(text)
