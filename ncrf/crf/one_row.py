@@ -31,6 +31,8 @@ _LEAST_ENTRY = 1e-150
 _LEAST_FACTOR = 1e-75
 _LEAST_PROBABILITY = 1e-100  # of a span; what is below is left to logarithms
 _LOWEST = float(np.finfo(np.float64).min)
+# What is NaN, infinite or too small is looked for, and told by the code for batches.
+_QUIET = np.errstate(all="ignore")
 
 
 class OneRow:
@@ -60,6 +62,7 @@ class OneRow:
         self.log_z = math.nan
 
     @classmethod
+    @_QUIET
     def of(cls, chain: Chain) -> OneRow | None:
         """The row of a chain; None if there are more, or if its numbers need more than this."""
         batch, length, labels = chain.emissions.shape
@@ -89,7 +92,7 @@ class OneRow:
             return None
         taken = peaks.sum() + (length - 1) * pair_peak + sum(edge_peaks)
         found.log_z = math.log(found._total) + float(taken)
-        return found
+        return found if math.isfinite(found.log_z) else None
 
     @cached_property
     def _backward(self) -> Floats | None:
@@ -100,6 +103,7 @@ class OneRow:
             np.dot(self._steps[t], backward[t + 1], out=backward[t])
         return backward if _trusted(backward) else None
 
+    @_QUIET
     def marginals(self) -> Tensor | None:
         """P(y_t | x) [1, L, Y]."""
         if self._backward is None:
@@ -107,6 +111,7 @@ class OneRow:
         found = self._forward * self._backward / self._total
         return torch.from_numpy(found).unsqueeze(0).to(self._chain.result_dtype)
 
+    @_QUIET
     def viterbi(self, allowed: Tensor | None = None) -> Viterbi | None:
         """The best labeling, of those that keep to ``allowed`` [1, L, Y]."""
         chosen = None
@@ -120,6 +125,7 @@ class OneRow:
         scores = torch.tensor([score], dtype=self._chain.result_dtype)
         return Viterbi(scores, torch.from_numpy(labels).unsqueeze(0))
 
+    @_QUIET
     def nbest(self, n: int) -> NBest | None:
         """The best labeling with its log-probability; more of them are left to others."""
         if n != 1:
@@ -156,34 +162,36 @@ class OneRow:
             path.append(label)
         return score, np.array(path[::-1])
 
+    @_QUIET
     def span_probability(
         self, rows: Any, starts: Any, ends: Any, types: Any, masks: Sequence[Any]
     ) -> Tensor | None:
         """Probability [K] of each span."""
         walk = _Spans.of(self, masks)
-        spans = [_integers(x) for x in (rows, starts, ends, types)]
-        if walk is None or not walk.holds(*spans):
+        spans = _integers(rows, starts, ends, types)
+        if walk is None or spans is None or not walk.holds(*spans):
             return None
         found = [walk.probability(*span) for span in zip(*spans[1:], strict=True)]
         if min(found, default=1.0) < _LEAST_PROBABILITY:
             return None
         return torch.tensor(found, dtype=self._chain.result_dtype)
 
+    @_QUIET
     def spans_above(
         self, threshold: float, rows: Any, starts: Any, types: Any, masks: Sequence[Any]
     ) -> FoundSpans | None:
         """All spans with a probability above a threshold that begin at K places."""
         walk = _Spans.of(self, masks)
-        rows, starts, types = (_integers(x) for x in (rows, starts, types))
-        first_words = [start + 1 for start in starts]
-        if threshold < _LEAST_PROBABILITY or walk is None:
+        begun = _integers(rows, starts, types)
+        if threshold < _LEAST_PROBABILITY or walk is None or begun is None:
             return None
-        if not walk.holds(rows, starts, first_words, types):
+        first_words = [start + 1 for start in begun[1]]
+        if not walk.holds(begun[0], begun[1], first_words, begun[2]):
             return None
         found = [
             (place, end, probability)
-            for place, begun in enumerate(zip(starts, types, strict=True))
-            for end, probability in walk.above(threshold, *begun)
+            for place, (start, kind) in enumerate(zip(begun[1], begun[2], strict=True))
+            for end, probability in walk.above(threshold, start, kind)
         ]
         places, ends, probabilities = zip(*found, strict=True) if found else ((), (), ())
         return FoundSpans(
@@ -203,10 +211,13 @@ class _Spans:
 
     @classmethod
     def of(cls, row: OneRow, masks: Sequence[Any]) -> _Spans | None:
-        """None if the masks do not have the shapes that they should have."""
+        """None if the masks are not arrays of the shapes that they should have."""
         if row._backward is None:
             return None
-        table = SpanMasks(*(np.asarray(mask, np.bool_) for mask in masks))
+        try:
+            table = SpanMasks(*(np.asarray(mask, np.bool_) for mask in masks))
+        except (TypeError, ValueError, RuntimeError):  # bfloat16, ragged, with a gradient
+            return None
         labels = len(row._end)
         pairs, single = (len(table.begin), labels, labels), (len(table.begin), labels)
         if [mask.shape for mask in table] != [pairs, single, pairs, pairs, single]:
@@ -272,8 +283,15 @@ def _edges(chain: Chain) -> tuple[Tensor, Tensor]:
     return chain.start, chain.end
 
 
-def _integers(values: Any) -> list[int]:
-    return [int(x) for x in (values.tolist() if isinstance(values, Tensor) else values)]
+def _integers(*sequences: Any) -> list[list[int]] | None:
+    """Sequences of integers as lists; None if there is one that is something else."""
+    try:
+        return [
+            [int(x) for x in (values.tolist() if isinstance(values, Tensor) else values)]
+            for values in sequences
+        ]
+    except (TypeError, ValueError):
+        return None
 
 
 def _exponentiated(scores: Floats, *, by_position: bool) -> tuple[Floats, Any] | None:
@@ -283,8 +301,7 @@ def _exponentiated(scores: Floats, *, by_position: bool) -> tuple[Floats, Any] |
     """
     axis = 1 if by_position else None
     peak = np.maximum.reduce(scores, axis, keepdims=True, initial=_LOWEST)
-    with np.errstate(invalid="ignore"):  # NaN or infinity, which is told where it is looked for
-        values = np.exp(scores - peak)
+    values = np.exp(scores - peak)
     if not np.array_equal(values >= _LEAST_FACTOR, scores > -np.inf):
         return None
     return values, peak.ravel() if by_position else peak.item()

@@ -19,6 +19,9 @@ import numpy.typing as npt
 
 HEADER_BYTES = 4096  # as much as is kept free for the header; a page, so that numbers are aligned
 ROWS_AT_ONCE = 2000
+_ROWS_KEPT = (
+    200  # that are copied before memory is given up; each may have read in 300 kB around it
+)
 LARGEST_HEADER = 100_000_000  # what the format allows
 
 _TYPES = {"U8": "|u1", "U32": "<u4", "F16": "<f2", "F32": "<f4"}
@@ -114,6 +117,6 @@ class TensorMap:
             part = slice(start, start + ROWS_AT_ONCE)
             copied[part] = tensor[rows[part]]
             self._unreleased += len(rows[part])
-            if self._unreleased >= ROWS_AT_ONCE:  # a few at a time would be read again and again
+            if self._unreleased >= _ROWS_KEPT:  # not after each few, which read the same pages
                 self.release()
         return copied

@@ -213,6 +213,26 @@ def test_broken_scores_are_told_as_ever(where: str, value: float) -> None:
             question()
 
 
+def test_transitions_that_no_labeling_has_do_not_count() -> None:
+    """Of a single word, as in a batch."""
+    emissions, pairs = torch.tensor([[[0.0, 1.0]]]), torch.full((2, 2), torch.nan)
+    posterior = Posterior(emissions, pairs)
+    expected = emissions.log_softmax(2)[0, :, 1]
+    torch.testing.assert_close(posterior.log_prob(torch.tensor([[1]])), expected)
+    torch.testing.assert_close(posterior.nbest(1).log_probabilities[0], expected)
+
+
+def test_numbers_out_of_range_are_no_warning_nor_error() -> None:
+    small = torch.tensor([[[0.0, -800.0, -9.0], [0.0, 1.0, -300.0]]])
+    large = torch.tensor([[[1e308, -1e308], [0.0, 1.7e308]]], dtype=torch.float64)
+    with np.errstate(all="raise"):
+        posterior = Posterior(small, torch.zeros(3, 3))
+        assert posterior.viterbi().labels.tolist() == [[0, 1]]
+        assert posterior.marginals()[0, 0, 1] == 0
+        with pytest.raises(NoLabelingError):  # as in a batch: its score is beyond the range
+            Posterior(large, torch.zeros(2, 2, dtype=torch.float64)).viterbi()
+
+
 def test_no_labeling_is_told_as_ever() -> None:
     emissions = torch.zeros(1, 3, 2)
     emissions[0, 1] = -torch.inf
@@ -232,13 +252,16 @@ def test_no_labeling_is_told_as_ever() -> None:
         {"ends": [4]},
         {"types": [2]},
         {"starts": [0, 1]},
+        {"starts": [[0]]},
+        {"rows": torch.tensor(0)},
+        {"types": torch.tensor([[0]])},
     ],
 )
 def test_wrong_spans_are_told_as_ever(change: dict[str, Any]) -> None:
     case, _ = one_row(1, 3, 3)
     posterior = only_short(case)
     spans = {"rows": [0], "starts": [0], "ends": [2], "types": [1]} | change
-    with pytest.raises(ValueError, match=r"span|rows"):
+    with pytest.raises(ValueError, match=r"span|rows|type|dimension|length"):
         posterior.span_probability(**spans, masks=random_masks(3, 0))
 
 

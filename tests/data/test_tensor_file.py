@@ -70,7 +70,8 @@ def test_rows(path, at_once, monkeypatch):
 
 
 def test_memory_is_given_up_after_so_many_rows_not_at_every_call(path, monkeypatch):
-    monkeypatch.setattr(tensor_file, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(tensor_file, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(tensor_file, "_ROWS_KEPT", 4)
     mapped = TensorMap(path)
     release, released = mapped.release, []
     monkeypatch.setattr(mapped, "release", lambda: (released.append(done), release()))
@@ -78,8 +79,8 @@ def test_memory_is_given_up_after_so_many_rows_not_at_every_call(path, monkeypat
         mapped.rows("matrix", np.array([0, 3, 6], np.int64))
     assert released == [2, 4, 6, 8]
     for done in range(9, 11):  # noqa: B007
-        mapped.rows("matrix", np.zeros(12, np.int64))
-    assert released[4:] == [9, 9, 9, 10, 10, 10]
+        mapped.rows("matrix", np.zeros(10, np.int64))
+    assert released[4:] == [9, 9, 10, 10]
 
 
 def entry(**changes):
