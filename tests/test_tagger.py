@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 import ncrf
 from ncrf import Tagger
@@ -276,3 +277,13 @@ def test_the_batch_size_changes_nothing(trained, size):
         assert shuffled[place].labels == expected[i].labels
         for one, other in zip(shuffled[place].nbest, expected[i].nbest, strict=True):
             assert one.probability == pytest.approx(other.probability, abs=1e-5)
+
+
+def test_inference_mode_may_begin_and_end_anywhere(trained):
+    words, new = ["EU", "rejects"], ["Zwölf", "neue", "Wörter"]
+    expected = [prediction.probability for prediction in Tagger.load(trained).predict([words, new])]
+    with torch.inference_mode():
+        tagger = Tagger.load(trained)
+        found = [tagger.predict([words])[0].probability]
+    found.append(tagger.predict([new])[0].probability)
+    assert found == pytest.approx(expected, abs=1e-6)

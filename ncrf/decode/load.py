@@ -15,6 +15,7 @@ from ncrf.model.labeler import build_labeler, choose_device
 from ncrf.model.new_words import new_words_for_decoding
 
 
+@torch.inference_mode(False)  # whatever mode it is called in, its weights serve in every one
 def load_predictor(model_dir: str | Path, decode: Config) -> Predictor:
     """Load the model of a folder; ``decode`` changes what does not shape it.
 

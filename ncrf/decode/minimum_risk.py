@@ -28,6 +28,10 @@ from ncrf.data.vocabulary import LabelScheme
 from ncrf.model.inference_layers import ChainInference
 
 Bools = NDArray[np.bool_]
+# What is as probable as the threshold is not above it, in whatever batch it is computed.
+_ROUNDING = 1e-9
+_ROUNDING_OF_MARGINALS = 1e-6  # which may be in float32
+
 Candidate = tuple[int, int, int, str]  # row, first word, word after the last, type
 
 
@@ -43,7 +47,7 @@ class MinimumRisk:
     ) -> None:
         """``labels`` are those of the ids 0 to Y-1, in the target of ``scheme``."""
         self._inference = inference
-        self._threshold = threshold
+        self._threshold = threshold * (1 + _ROUNDING)
         self._masks = span_masks(labels, scheme.target, scheme.delimiter)
         if not len(self._masks):
             return
@@ -106,9 +110,10 @@ class MinimumRisk:
     def _above(self, posterior: Posterior, marginals: Tensor) -> dict[Candidate, float]:
         """Such spans begin where any of their type does with a probability above the threshold."""
         masses = marginals.double().cpu().numpy() @ self._begin.astype(np.float64)
+        least = self._threshold * (1 - _ROUNDING_OF_MARGINALS)
         begun = [
             (row, first, self._types[kind])
-            for row, first, kind in np.argwhere(masses > self._threshold).tolist()
+            for row, first, kind in np.argwhere(masses > least).tolist()
         ]
         return self._inference.spans_above(posterior, self._threshold, begun, self._masks)
 

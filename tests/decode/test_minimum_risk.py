@@ -248,3 +248,18 @@ def test_the_n_best_are_still_the_most_probable(trained):
 def test_what_does_not_go_together(trained, keys, message):
     with pytest.raises(ConfigError, match=message):
         Tagger.load(trained, decoder="mbr", **keys)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_as_probable_as_the_threshold_is_taken_alike_in_every_batch(seed):
+    """Without any scores many spans have a probability of just one half; with a few, some do."""
+    labels = ["B-X", "I-X", "E-X", "S-X"]
+    inference = INFERENCE_LAYERS.get("CRF")(4, "decode", legal_transitions(labels, "BIOES"))
+    risk = MinimumRisk(inference, labels, LabelScheme("BIOES", "BIOES"))
+    generator = torch.Generator().manual_seed(seed)
+    emissions = torch.randint(0, 2, (1, 4, 4), generator=generator).float() * (seed > 0)
+    found = []
+    for copies in (1, 2):
+        scores = Scores(emissions.repeat(copies, 1, 1), torch.ones(copies, 4, dtype=torch.bool))
+        found.append(risk.labelings(inference.posterior(scores))[0][0].tolist())
+    assert found[0] == found[1]
