@@ -19,9 +19,7 @@ import numpy.typing as npt
 
 HEADER_BYTES = 4096  # as much as is kept free for the header; a page, so that numbers are aligned
 ROWS_AT_ONCE = 2000
-_ROWS_KEPT = (
-    200  # that are copied before memory is given up; each may have read in 300 kB around it
-)
+_ROWS_KEPT = 200  # copied before memory is given up; each may have read 300 kB around it
 LARGEST_HEADER = 100_000_000  # what the format allows
 
 _TYPES = {"U8": "|u1", "U32": "<u4", "F16": "<f2", "F32": "<f4"}

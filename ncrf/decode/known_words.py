@@ -56,9 +56,7 @@ class KnownWords:
     def _begin(self, room: int) -> None:
         self._places.clear()
         self._used = 0
-        with torch.inference_mode(
-            False
-        ):  # so that it may be written to later, outside of that mode
+        with torch.inference_mode(False):  # it may be written to outside of that mode
             self._table = torch.empty(room, self._lookup.width, device=self._lookup.device)
         self._unknown = np.zeros(room, np.bool_)
 
