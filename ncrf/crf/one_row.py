@@ -45,16 +45,25 @@ class OneRow:
         log_z: log-partition.
     """
 
-    def __init__(self, chain: Chain, forward: Floats, steps: Floats, end: Floats) -> None:
+    def __init__(
+        self,
+        scores: tuple[Floats, Floats, Floats, Floats],
+        forward: Floats,
+        steps: Floats,
+        end: Floats,
+        result_dtype: torch.dtype,
+    ) -> None:
         """What ``of`` has found.
 
         Args:
-            chain: the inputs.
+            scores: emissions [L, Y], transitions [Y, Y], start [Y] and end [Y].
             forward: [L, Y], totals over all beginnings, up to a constant.
             steps: [L-1, Y, Y], exponentiated transitions with the emissions of the later position.
             end: [Y], exponentiated.
+            result_dtype: as in Chain.
         """
-        self._chain = chain
+        self._scores = scores
+        self._result_dtype = result_dtype
         self._forward = forward
         self._steps = steps
         self._end = end
@@ -76,8 +85,12 @@ class OneRow:
             or chain.lengths.item() != length
         ):
             return None
-        scores = (_array(chain.emissions)[0], *map(_array, (chain.transitions, *_edges(chain))))
-        parts = [_exponentiated(x, by_position=i == 0) for i, x in enumerate(scores)]
+        tensors = chain.emissions[0], chain.transitions, chain.start, chain.end
+        emissions, pairs, first, last = (tensor.detach().numpy() for tensor in tensors)
+        parts = [
+            _exponentiated(emissions, by_position=True),
+            *(_exponentiated(x, by_position=False) for x in (pairs, first, last)),
+        ]
         if any(part is None for part in parts):
             return None
         likely, weights, start, end = (part[0] for part in parts if part is not None)
@@ -87,7 +100,8 @@ class OneRow:
         steps = likely[1:, None, :] * weights
         for before, step, after in zip(forward, steps, forward[1:], strict=False):
             np.dot(before, step, out=after)
-        found = cls(chain, forward, steps, end)
+        scores = emissions, pairs, first, last
+        found = cls(scores, forward, steps, end, chain.result_dtype)
         if not (_trusted(forward) and found._total > 0):
             return None
         taken = peaks.sum() + (length - 1) * pair_peak + sum(edge_peaks)
@@ -109,20 +123,20 @@ class OneRow:
         if self._backward is None:
             return None
         found = self._forward * self._backward / self._total
-        return torch.from_numpy(found).unsqueeze(0).to(self._chain.result_dtype)
+        return torch.from_numpy(found).unsqueeze(0).to(self._result_dtype)
 
     @_QUIET
     def viterbi(self, allowed: Tensor | None = None) -> Viterbi | None:
         """The best labeling, of those that keep to ``allowed`` [1, L, Y]."""
         chosen = None
         if allowed is not None:
-            if allowed.shape != self._chain.emissions.shape:
+            if allowed.shape != (1, *self._forward.shape):
                 return None
             chosen = allowed[0].bool().cpu().numpy()
         score, labels = self._best(chosen)
         if score == -math.inf:
             return None
-        scores = torch.tensor([score], dtype=self._chain.result_dtype)
+        scores = torch.tensor([score], dtype=self._result_dtype)
         return Viterbi(scores, torch.from_numpy(labels).unsqueeze(0))
 
     @_QUIET
@@ -134,16 +148,14 @@ class OneRow:
         # The best score is within log Z but for rounding.
         log_probability = min(score - self.log_z, 0.0)
         return NBest(
-            torch.tensor([[log_probability]], dtype=self._chain.result_dtype),
+            torch.tensor([[log_probability]], dtype=self._result_dtype),
             torch.from_numpy(labels)[None, None],
             torch.ones(1, dtype=torch.long),
         )
 
     def _best(self, allowed: NDArray[np.bool_] | None = None) -> tuple[float, NDArray[np.int64]]:
         """The highest score and its labels [L]; added up in the order of viterbi.chain_viterbi."""
-        chain = self._chain
-        emissions, pairs = _array(chain.emissions)[0], _array(chain.transitions)
-        start, end = map(_array, _edges(chain))
+        emissions, pairs, start, end = self._scores
         if allowed is not None:
             emissions = np.where(allowed, emissions, -np.inf)
         length, labels = emissions.shape
@@ -174,7 +186,7 @@ class OneRow:
         found = [walk.probability(*span) for span in zip(*spans[1:], strict=True)]
         if min(found, default=1.0) < _LEAST_PROBABILITY:
             return None
-        return torch.tensor(found, dtype=self._chain.result_dtype)
+        return torch.tensor(found, dtype=self._result_dtype)
 
     @_QUIET
     def spans_above(
@@ -197,7 +209,7 @@ class OneRow:
         return FoundSpans(
             torch.tensor(places, dtype=torch.long),
             torch.tensor(ends, dtype=torch.long),
-            torch.tensor(probabilities, dtype=self._chain.result_dtype),
+            torch.tensor(probabilities, dtype=self._result_dtype),
         )
 
 
@@ -272,15 +284,6 @@ class _Spans:
         else:
             total = state @ (self._steps[end - 1] * self._masks.end[kind]) @ self._backward[end]
         return float(total) / self._total
-
-
-def _array(tensor: Tensor) -> Floats:
-    found: Floats = tensor.detach().numpy()
-    return found
-
-
-def _edges(chain: Chain) -> tuple[Tensor, Tensor]:
-    return chain.start, chain.end
 
 
 def _integers(*sequences: Any) -> list[list[int]] | None:
