@@ -130,6 +130,15 @@ class WordLayer:
         shapes_model=True,
         used_when={**_WORD_LAYER, "word_seq_feature": ("CNN",)},
     )
+    cnn_padding: int = key(
+        0,
+        "How many padding words stand behind every sentence in the word CNN and take part in its "
+        "batch normalization: as many for each, so that no score depends on the others of a batch, "
+        "as it does on NCRF++'s padding. cnn_layer of them act on words as endless padding does.",
+        interval="[0, 100]",
+        shapes_model=True,
+        used_when={**_WORD_LAYER, "word_seq_feature": ("CNN",)},
+    )
     bilstm: bool = key(
         True,
         "Whether the LSTM or GRU reads the sentence in both directions.",

@@ -107,7 +107,8 @@ def _word_layer(model: ModelDescription) -> str:
     kind = keys.word_seq_feature
     text = f"{kind}{_wide(model.width('projection.weight'))}"
     if kind == "CNN":
-        return f"{text}, {_layers_of(keys.cnn_layer)}"
+        behind = f", {keys.cnn_padding} padding words" if keys.cnn_padding else ""
+        return f"{text}, {_layers_of(keys.cnn_layer)}{behind}"
     if kind in ("LSTM", "GRU"):
         directions = "both directions" if keys.bilstm else "one direction"
         return f"{text}, {_layers_of(keys.lstm_layer)}, {directions}"

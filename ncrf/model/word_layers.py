@@ -87,24 +87,34 @@ class WordCNN(WordLayer):
     """tanh(linear), then ``cnn_layer`` times convolution, ReLU, dropout, batch normalization.
 
     Computed for the words alone, ``[T,H]``, one sentence behind the other: a convolution of three
-    words is then a single matrix product, and statistics are those of words.
+    words is then a single matrix product, and statistics are those of words. ``cnn_padding`` words
+    more behind each sentence, all zeros, are computed as words are. Scales of the normalization
+    begin uniform in [0, 1), as PyTorch had it before 1.2, when NCRF++'s results were made.
     """
 
     def __init__(self, keys: WordLayerKeys, input_size: int, dropout: float) -> None:
         super().__init__()
         self.output_size = width = keys.hidden_dim
+        self.padding = keys.cnn_padding
         self.input_projection = nn.Linear(input_size, width)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(width, width, kernel_size=3, padding=1) for _ in range(keys.cnn_layer)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(keys.cnn_layer))
+        for norm in self.norms:
+            assert isinstance(norm.weight, Tensor)
+            nn.init.uniform_(norm.weight)
         self.dropout = Dropout(dropout, shared=1 if keys.locked_dropout else None)
 
     def forward(self, words: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Word vectors ``[B,L,D]`` to states ``[B,L,H]``, 0 at padding."""
-        neighbours = _Neighbours.of(lengths, words.shape[1], words.device)
+        neighbours = _Neighbours.of(lengths, words.shape[1], words.device, self.padding)
         flat = words.flatten(0, 1).index_select(0, neighbours.places)
         states = torch.tanh(self.input_projection(flat))
+        if self.padding:
+            of_padding = torch.tanh(self.input_projection.bias).to(states.dtype)
+            rows = of_padding.expand(len(neighbours.sentence), -1)
+            states = rows.index_copy(0, neighbours.words, states)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             weight, bias = convolution.weight, convolution.bias
             assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
@@ -113,6 +123,8 @@ class WordCNN(WordLayer):
             states = self._dropped(torch.relu(convolved), neighbours.sentence, len(lengths))
             if len(states) > 1 or not self.training:  # one word has no variance to normalize by
                 states = norm(states).to(states.dtype)
+        if self.padding:
+            states = states.index_select(0, neighbours.words)
         padded = states.new_zeros(mask.numel(), self.output_size)
         return padded.index_copy(0, neighbours.places, states).view(*mask.shape, -1)
 
@@ -129,33 +141,45 @@ class WordCNN(WordLayer):
 class _Neighbours:
     """Where the words of a batch are, and which are beside each other.
 
+    T counts words, R these and the padding words behind each sentence.
+
     Shapes:
-        places: ``[T]`` of each word in ``[B*L]``; sentence: ``[T]``, its row.
-        before, after: ``[T]``, the words beside it, T where there is none.
+        places: ``[T]`` of each word in ``[B*L]``; words: ``[T]``, which of the R they are.
+        sentence: ``[R]``, the row of each.
+        before, after: ``[R]``, those beside it, R where there is none.
     """
 
     places: Tensor
+    words: Tensor
     sentence: Tensor
     before: Tensor
     after: Tensor
 
     @classmethod
-    def of(cls, lengths: Tensor, longest: int, device: torch.device) -> _Neighbours:
-        """Those of sentences of ``lengths [B]``, which are on the CPU, padded to ``longest``."""
+    def of(
+        cls, lengths: Tensor, longest: int, device: torch.device, padding: int = 0
+    ) -> _Neighbours:
+        """Those of sentences of ``lengths [B]``, which are on the CPU, padded to ``longest``.
+
+        Behind each stand ``padding`` words that are not in ``[B*L]``.
+        """
         of_rows = lengths.numpy()
-        ends = of_rows.cumsum()
-        words = int(ends[-1])
-        sentence = np.repeat(np.arange(len(of_rows)), of_rows)
-        order = np.arange(words)
-        places = order - np.repeat(ends - of_rows, of_rows) + longest * sentence
+        ends = (of_rows + padding).cumsum()
+        starts = ends - of_rows - padding
+        count = int(ends[-1])
+        sentence = np.repeat(np.arange(len(of_rows)), of_rows + padding)
+        order = np.arange(count)
+        within = order - starts[sentence]
+        words = np.flatnonzero(within < of_rows[sentence]) if padding else order
+        places = (within + longest * sentence)[words]
         before, after = order - 1, order + 1
-        before[ends - of_rows] = words
-        after[ends - 1] = words
-        arrays = (places, sentence, before, after)
+        before[starts] = count
+        after[ends - 1] = count
+        arrays = (places, words, sentence, before, after)
         return cls(*(torch.from_numpy(each).to(device, non_blocking=True) for each in arrays))
 
     def beside(self, states: Tensor) -> Tensor:
-        """The states of the word before, of the word and of that after it: ``[T,3*H]``."""
+        """The states of the word before, of the word and of that after it: ``[R,3*H]``."""
         found: Tensor = _Beside.apply(states, self.before, self.after)  # type: ignore[no-untyped-call]
         return found
 

@@ -94,6 +94,7 @@ OTHER = {
     "hidden_dim": (200, 201, {}),
     "lstm_layer": (1, 2, {}),
     "cnn_layer": (4, 5, {"word_seq_feature": "CNN"}),
+    "cnn_padding": (0, 4, {"word_seq_feature": "CNN"}),
     "bilstm": (True, False, {}),
     "use_crf": (True, False, {}),
     "document_memory": (False, True, {}),

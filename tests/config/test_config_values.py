@@ -69,6 +69,7 @@ class TestNumbers:
             ("char_emb_dim", "0", "1", "at least 1"),
             ("lstm_layer", "0", "1", "from 1 to 100"),
             ("cnn_layer", "101", "100", "from 1 to 100"),
+            ("cnn_padding", "-1", "0", "from 0 to 100"),
             ("learning_rate", "0", "1e-9", "above 0"),
             ("lr_decay", "-1", "0", "at least 0"),
             ("momentum", "1", "0.9", "from 0, below 1"),

@@ -16,9 +16,9 @@ def char_layer(name):
     return CHAR_LAYERS.get(name)(Chars(char_seq_feature=name, char_hidden_dim=8), WIDTH)
 
 
-def word_layer(name, **keys):
+def word_layer(name, hidden=10, **keys):
     torch.manual_seed(0)
-    chosen = WordLayer(word_seq_feature=name, hidden_dim=10, cnn_layer=2, **keys)
+    chosen = WordLayer(word_seq_feature=name, hidden_dim=hidden, cnn_layer=2, **keys)
     return WORD_LAYERS.get(name)(chosen, WIDTH, dropout=0.0)
 
 
@@ -106,15 +106,56 @@ class TestWordLayers:
         rows, mask = padded(LENGTHS)
         wider = torch.cat([rows.masked_fill(~mask.unsqueeze(2), 9.0), rows + 5], dim=1)
         wider_mask = torch.cat([mask, torch.zeros_like(mask)], dim=1)
-        narrow, wide = word_layer("CNN"), word_layer("CNN")
-        expected = narrow(rows, mask, LENGTHS)[mask]
-        torch.testing.assert_close(wide(wider, wider_mask, LENGTHS)[wider_mask], expected)
-        for one, other in zip(narrow.buffers(), wide.buffers(), strict=True):
-            torch.testing.assert_close(one, other)
+        for behind in (0, 3):
+            narrow, wide = (word_layer("CNN", cnn_padding=behind) for _ in range(2))
+            expected = narrow(rows, mask, LENGTHS)[mask]
+            torch.testing.assert_close(wide(wider, wider_mask, LENGTHS)[wider_mask], expected)
+            for one, other in zip(narrow.buffers(), wide.buffers(), strict=True):
+                torch.testing.assert_close(one, other)
 
 
-def test_word_cnn_equals_torch_sentence_by_sentence():
-    layer = word_layer("CNN").double()
+def behind(sentence, count):
+    """``sentence [1,N,D]`` with ``count`` words of zeros behind it."""
+    return torch.nn.functional.pad(sentence, (0, 0, 0, count))
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2, 5])
+def test_word_cnn_normalizes_by_words_and_the_padding_behind_them(padding):
+    ours, theirs = (word_layer("CNN", cnn_padding=padding).double() for _ in range(2))
+    rows, mask = padded(LENGTHS)
+    rows = rows.double()
+    found = ours.train()(rows, mask, LENGTHS)
+    sentences = [
+        torch.tanh(theirs.input_projection(behind(rows[row : row + 1, :length], padding)))
+        for row, length in enumerate(LENGTHS.tolist())
+    ]
+    for convolution, norm in zip(theirs.convolutions, theirs.norms, strict=True):
+        seen = [torch.relu(convolution(s.transpose(1, 2))).transpose(1, 2) for s in sentences]
+        flat = norm.train()(torch.cat(seen, dim=1)[0])
+        sentences = [s.unsqueeze(0) for s in flat.split([s.shape[1] for s in seen])]
+    for row, length in enumerate(LENGTHS.tolist()):
+        torch.testing.assert_close(found[row, :length], sentences[row][0, :length])
+    for one, other in zip(ours.buffers(), theirs.buffers(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_as_many_padding_words_as_layers_act_as_endless_ones():
+    rows, mask = padded(LENGTHS)
+    few, many, one = (word_layer("CNN", cnn_padding=n).eval() for n in (2, 9, 1))
+    expected = many(rows, mask, LENGTHS)
+    torch.testing.assert_close(few(rows, mask, LENGTHS), expected)
+    assert not torch.allclose(one(rows, mask, LENGTHS), expected)
+
+
+def test_scales_of_batch_normalization_begin_uniform():
+    scales = torch.cat([norm.weight.detach() for norm in word_layer("CNN", hidden=400).norms])
+    assert 0 <= scales.min() < 0.02 and 0.98 < scales.max() <= 1
+    assert abs(float(scales.mean()) - 0.5) < 0.05  # five standard errors of 800
+
+
+@pytest.mark.parametrize("padding", [0, 1, 3])
+def test_word_cnn_equals_torch_sentence_by_sentence(padding):
+    layer = word_layer("CNN", cnn_padding=padding).double()
     for norm in layer.norms:
         torch.nn.init.normal_(norm.weight)
         torch.nn.init.normal_(norm.bias)
@@ -125,10 +166,11 @@ def test_word_cnn_equals_torch_sentence_by_sentence():
     weights = torch.randn(*mask.shape, layer.output_size, dtype=torch.double)
     total = torch.zeros((), dtype=torch.double)
     for row, length in enumerate(LENGTHS.tolist()):
-        states = torch.tanh(layer.input_projection(rows[row : row + 1, :length])).transpose(1, 2)
+        words = behind(rows[row : row + 1, :length], padding)
+        states = torch.tanh(layer.input_projection(words)).transpose(1, 2)
         for convolution, norm in zip(layer.convolutions, layer.norms, strict=True):
             states = norm(torch.relu(convolution(states)))
-        total = total + (states[0].t() * weights[row, :length]).sum()
+        total = total + (states[0, :, :length].t() * weights[row, :length]).sum()
     inputs = [rows, *layer.parameters()]
     expected = torch.autograd.grad(total, inputs)
     ours = (layer(rows, mask, LENGTHS) * weights * mask.unsqueeze(2)).sum()
