@@ -88,8 +88,8 @@ class WordCNN(WordLayer):
 
     Computed for the words alone, ``[T,H]``, one sentence behind the other: a convolution of three
     words is then a single matrix product, and statistics are those of words. ``cnn_padding`` words
-    more behind each sentence, all zeros, are computed as words are. Scales of the normalization
-    begin uniform in [0, 1), as PyTorch had it before 1.2, when NCRF++'s results were made.
+    more behind each sentence, all zeros, are computed as words are; the scales of normalization
+    then begin uniform in [0, 1), as in PyTorch before 1.2, when NCRF++'s results were made.
     """
 
     def __init__(self, keys: WordLayerKeys, input_size: int, dropout: float) -> None:
@@ -101,7 +101,7 @@ class WordCNN(WordLayer):
             nn.Conv1d(width, width, kernel_size=3, padding=1) for _ in range(keys.cnn_layer)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(keys.cnn_layer))
-        for norm in self.norms:
+        for norm in self.norms if self.padding else ():
             assert isinstance(norm.weight, Tensor)
             nn.init.uniform_(norm.weight)
         self.dropout = Dropout(dropout, shared=1 if keys.locked_dropout else None)

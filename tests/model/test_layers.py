@@ -147,8 +147,10 @@ def test_as_many_padding_words_as_layers_act_as_endless_ones():
     assert not torch.allclose(one(rows, mask, LENGTHS), expected)
 
 
-def test_scales_of_batch_normalization_begin_uniform():
-    scales = torch.cat([norm.weight.detach() for norm in word_layer("CNN", hidden=400).norms])
+def test_scales_of_batch_normalization_begin_uniform_where_padding_is_normalized():
+    assert all(norm.weight.eq(1).all() for norm in word_layer("CNN").norms)
+    layer = word_layer("CNN", hidden=400, cnn_padding=4)
+    scales = torch.cat([norm.weight.detach() for norm in layer.norms])
     assert 0 <= scales.min() < 0.02 and 0.98 < scales.max() <= 1
     assert abs(float(scales.mean()) - 0.5) < 0.05  # five standard errors of 800
 
