@@ -44,8 +44,15 @@ def test_combination(corpus, tmp_path, chars, words, use_crf):
             assert one.probability == pytest.approx(other.probability, abs=1e-5)
 
 
-@pytest.mark.parametrize("keys", [{"lstm_layer": 2}, {"lstm_layer": 2, "bilstm": False}])
-def test_stacked_layers(corpus, tmp_path, keys):
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"lstm_layer": 2},
+        {"lstm_layer": 2, "bilstm": False},
+        {"word_seq_feature": "CNN", "cnn_padding": 4, "bucket": False},
+    ],
+)
+def test_keys_of_a_word_layer(corpus, tmp_path, keys):
     keys = {"train_dir": str(corpus), "dev_dir": None, "iteration": 1, **keys}
     tagger = Tagger.train(small_keys(tmp_path / "model", **keys))
     (alone,) = tagger.predict(SENTENCES[1:2])

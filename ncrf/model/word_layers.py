@@ -156,9 +156,7 @@ class _Neighbours:
     after: Tensor
 
     @classmethod
-    def of(
-        cls, lengths: Tensor, longest: int, device: torch.device, padding: int = 0
-    ) -> _Neighbours:
+    def of(cls, lengths: Tensor, longest: int, device: torch.device, padding: int) -> _Neighbours:
         """Those of sentences of ``lengths [B]``, which are on the CPU, padded to ``longest``.
 
         Behind each stand ``padding`` words that are not in ``[B*L]``.
@@ -170,7 +168,7 @@ class _Neighbours:
         sentence = np.repeat(np.arange(len(of_rows)), of_rows + padding)
         order = np.arange(count)
         within = order - starts[sentence]
-        words = np.flatnonzero(within < of_rows[sentence]) if padding else order
+        words = np.flatnonzero(within < of_rows[sentence])
         places = (within + longest * sentence)[words]
         before, after = order - 1, order + 1
         before[starts] = count

@@ -67,6 +67,7 @@ class TestOfATrainedModel:
             iteration=1,
             use_crf=False,
             word_seq_feature="CNN",
+            cnn_padding=3,
             char_seq_feature="ALL",
             feature=["[POS] emb_size=7", "[shape] from=capitalization"],
         )
@@ -84,7 +85,7 @@ class TestOfATrainedModel:
         assert f"feature [POS]: embedding {values} x 7\n" in lines
         assert "computed from capitalization" in lines
         assert "then ALL, 20 wide" in lines
-        assert "sentence: CNN, 20 wide, 4 layers" in lines
+        assert "sentence: CNN, 20 wide, 4 layers, 3 padding words" in lines
         assert "labels: softmax, constraints=decode" in lines
         assert "there was no dev corpus" in lines
 

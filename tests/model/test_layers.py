@@ -106,8 +106,8 @@ class TestWordLayers:
         rows, mask = padded(LENGTHS)
         wider = torch.cat([rows.masked_fill(~mask.unsqueeze(2), 9.0), rows + 5], dim=1)
         wider_mask = torch.cat([mask, torch.zeros_like(mask)], dim=1)
-        for behind in (0, 3):
-            narrow, wide = (word_layer("CNN", cnn_padding=behind) for _ in range(2))
+        for padding in (0, 3):
+            narrow, wide = (word_layer("CNN", cnn_padding=padding) for _ in range(2))
             expected = narrow(rows, mask, LENGTHS)[mask]
             torch.testing.assert_close(wide(wider, wider_mask, LENGTHS)[wider_mask], expected)
             for one, other in zip(narrow.buffers(), wide.buffers(), strict=True):
@@ -180,13 +180,17 @@ def test_word_cnn_equals_torch_sentence_by_sentence(padding):
     torch.testing.assert_close(torch.autograd.grad(ours, inputs), expected)
 
 
-def test_locked_dropout_of_a_word_cnn_drops_the_same_at_all_words_of_a_sentence():
+@pytest.mark.parametrize("padding", [0, 2])
+def test_locked_dropout_of_a_word_cnn_drops_the_same_at_all_words_of_a_sentence(padding):
     torch.manual_seed(0)
-    layer = WORD_LAYERS.get("CNN")(
-        WordLayer(word_seq_feature="CNN", hidden_dim=10, cnn_layer=1, locked_dropout=True),
-        WIDTH,
-        dropout=0.5,
+    keys = WordLayer(
+        word_seq_feature="CNN",
+        hidden_dim=10,
+        cnn_layer=1,
+        cnn_padding=padding,
+        locked_dropout=True,
     )
+    layer = WORD_LAYERS.get("CNN")(keys, WIDTH, dropout=0.5)
     torch.nn.init.ones_(layer.convolutions[0].bias)  # so that what is zero was dropped
     torch.nn.init.zeros_(layer.convolutions[0].weight)
     layer.norms[0] = torch.nn.Identity()
