@@ -3,10 +3,10 @@
 
     scripts/prepare_glove.py SOURCE [TARGET] [--width N]
 
-SOURCE is glove.6B.zip, a folder with it unpacked, or one file of vectors (text; .gz too). What is
-made in the folder TARGET is glove.6B.100d.txt, or another width's. Of the zip archive, which need
-not be unpacked, only the member of that width is read. A file with other than 400,000 rows, such as
-a selection for some corpora, is taken with --any-version, which says how many it has.
+SOURCE is glove.6B.zip, a folder with it or with its files, or one file of vectors (text; .gz too).
+What is made in the folder TARGET is glove.6B.100d.txt, or another width's. Of the archive, which
+need not be unpacked, only the member of that width is read. A file with other than 400,000 rows,
+such as a selection for some corpora, is taken with --any-version, which says how many it has.
 """
 
 from __future__ import annotations

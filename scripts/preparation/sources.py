@@ -84,7 +84,8 @@ def listed(source: Path) -> list[SourceFile]:
 def find(source: Path, patterns: Sequence[str], what: str) -> SourceFile:
     """The one file that fits a pattern; an earlier pattern goes before a later one.
 
-    Patterns are those of shells, for the file's own name; ``.gz`` is looked for by itself.
+    Patterns are those of shells, for the file's own name; ``.gz`` is looked for by itself. The
+    files of a folder go before those in zip archives that lie in it.
     Raises InputError where no file fits, or several fit one pattern.
     """
     found = find_optional(source, patterns)
@@ -97,17 +98,25 @@ def find(source: Path, patterns: Sequence[str], what: str) -> SourceFile:
 
 def find_optional(source: Path, patterns: Sequence[str]) -> SourceFile | None:
     """As ``find``, and None where no file fits."""
-    files = listed(source)
-    for pattern in patterns:
-        fitting = [file for file in files if fnmatchcase(file.base, pattern)]
-        if len(fitting) > 1:
-            names = " and ".join(file.name for file in fitting[:2])
-            raise InputError(
-                f"{names} both fit {pattern}", file=source, remedy="a folder with one of them"
-            )
-        if fitting:
-            return fitting[0]
+    for files in _places(source):
+        for pattern in patterns:
+            fitting = [file for file in files if fnmatchcase(file.base, pattern)]
+            if len(fitting) > 1:
+                names = " and ".join(file.name for file in fitting[:2])
+                raise InputError(
+                    f"{names} both fit {pattern}", file=source, remedy="a folder with one of them"
+                )
+            if fitting:
+                return fitting[0]
     return None
+
+
+def _places(source: Path) -> Iterator[list[SourceFile]]:
+    """What lies in the source as it is; then, in a folder, what its zip archives hold."""
+    yield listed(source)
+    if source.is_dir():
+        for archive in sorted(source.glob("*.zip")):
+            yield _members(archive)
 
 
 def _plain(path: Path) -> SourceFile:

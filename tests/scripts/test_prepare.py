@@ -85,7 +85,10 @@ def test_it_reads_gzip_zip_crlf_and_other_encodings(source, target):
     given = [str(source / "corpus.zip"), str(target), "--encoding", "latin-1"]
     assert conll2003(given, ner()) == 0
     assert text_of(target / "test.txt") == text
-    for name in NER_FILES:
+    given[0] = str(source)  # the folder with the archive
+    assert conll2003(given, ner()) == 0
+    assert text_of(target / "dev.txt") == text
+    for name in NER_FILES:  # its own files go before those of the archive
         (source / f"{name}.gz").write_bytes(gzip.compress(NER.encode()))
     assert conll2003([str(source), str(target)], ner()) == 0
     assert text_of(target / "dev.txt") == NER
